@@ -1,0 +1,39 @@
+# The book and its checks. A fresh clone needs only make and Python 3.11 or newer.
+.DEFAULT_GOAL := help
+.PHONY: help book test run lock clean
+
+PYTHON    ?=
+NOTEBOOKS ?= $(wildcard book/*.ipynb)
+
+python := .venv/bin/python
+ready  := .venv/.ready
+
+help:
+	@echo "make book    build the site into _build/html"
+	@echo "make test    run every check that needs no browser"
+	@echo "make run     execute the notebooks in place, in fresh kernels  (NOTEBOOKS=book/03-selection.ipynb)"
+	@echo "make lock    write constraints.txt from what is installed"
+	@echo "make clean   remove .venv, _build and the caches"
+	@echo "The first of them makes .venv; PYTHON=/path/to/python chooses its interpreter."
+
+book: $(ready)
+	@echo "Building the site ..."
+	@.venv/bin/jupyter-book build -q --all -n -W --keep-going .
+	@$(python) -c "import pathlib; print('Open', pathlib.Path('_build/html/index.html').resolve().as_uri())"
+
+test: $(ready)
+	@$(python) -m tools.check
+
+run: $(ready)
+	@$(python) -m tools.notebooks $(NOTEBOOKS)
+
+lock: $(ready)
+	@$(python) -m tools.lock
+
+clean:
+	rm -rf .venv _build .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(ready): requirements.txt constraints.txt pyproject.toml tools/bootstrap
+	@PYTHON="$(PYTHON)" tools/bootstrap
+	@touch $@

@@ -1,0 +1,5 @@
+"""Transformers with hand-set weights, one construction a file."""
+
+from .selection import Selection
+
+__all__ = ["Selection"]

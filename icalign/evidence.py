@@ -1,0 +1,438 @@
+"""What a notebook records about a claim. Making a record runs its check; a check that fails raises.
+
+A record shows as a box in the page and stores JSON in the cell's output. What is equal on every machine is *data*
+(nbval compares it); what may differ in the last digits is *metadata* (stored, never compared).
+"""
+
+from __future__ import annotations
+
+import html
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+import mpmath
+import sympy as sp
+import torch
+from torch import Tensor
+
+from .calculus import Chain, NotShown, Point, ShownFalse, implied
+from .calculus.chain import SAMPLES
+
+MIME = "application/vnd.icalign.evidence+json"
+
+
+class Statement(Protocol):
+    """What can be decided: a :class:`~icalign.calculus.Chain` or a :class:`~icalign.calculus.Limit`."""
+
+    def check(self, at_least: Mapping[sp.Symbol, int] | None = None) -> None:
+        """Raise ShownFalse or NotShown unless the statement is proved."""
+
+    @property
+    def latex(self) -> str:
+        """The statement, typeset."""
+
+    @property
+    def expressions(self) -> list[Any]:
+        """The expressions it speaks of."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """A record: the claim, the part of it that is covered, and the statement computed from what was checked."""
+
+    claim: str
+    part: str
+    statement: str
+    volatile: Mapping[str, float] = field(default_factory=dict, compare=False)
+    kind: ClassVar[str]
+
+    def details(self) -> dict[str, Any]:
+        """The fields of the kind, as JSON data."""
+        return {}
+
+    def facts(self) -> str:
+        """The details in one line for a reader."""
+        return ""
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict[str, Any], dict[str, Any]]:
+        record = {"kind": self.kind, "claim": self.claim, "part": self.part, "statement": self.statement}
+        plain = f"{self.kind} of {self.claim} ({self.part}): {self.facts()}"
+        data = {"text/plain": plain, "text/html": self._box(), MIME: record | self.details()}
+        return data, {MIME: dict(self.volatile)}
+
+    def _box(self) -> str:
+        statement = ""
+        if self.statement:
+            statement = (
+                '<div class="evidence-statement math notranslate nohighlight">'
+                f"\\[{html.escape(self.statement)}\\]</div>"
+            )
+        return (
+            f'<div class="evidence {self.kind}"><p class="evidence-head"><b>{self.kind.capitalize()}</b> '
+            f'<a href="#{self.claim}"><code>{self.claim}</code></a> '
+            f'<span class="part">{html.escape(self.part)}</span></p>'
+            f'{statement}<p class="evidence-facts">{_typeset(self.facts())}</p></div>'
+        )
+
+
+def _typeset(text: str) -> str:
+    r"""Text as HTML, with \(…\) set by MathJax."""
+    return re.sub(
+        r"\\\(.*?\\\)", lambda m: f'<span class="math notranslate nohighlight">{m[0]}</span>', html.escape(text)
+    )
+
+
+def sizes_of(expressions: Iterable[Any]) -> str:
+    """ "all N, d_x" from the size symbols in what was proved; "no size enters" when there is none.
+
+    Sizes are the free positive or nonnegative integer symbols, those in shapes of matrices included.
+    """
+    found: set[sp.Symbol] = set()
+    for expression in expressions:
+        shapes = [size for m in sp.sympify(expression).atoms(sp.MatrixSymbol) for size in m.shape]
+        free = sp.sympify(expression).free_symbols.union(*[size.free_symbols for size in shapes])
+        found |= {s for s in free if s.is_Symbol and s.is_integer and s.is_nonnegative}
+    names = sorted({symbol.name for symbol in found})
+    return f"all {', '.join(names)}" if names else "no size enters"
+
+
+def _sign(symbol: sp.Basic) -> str:
+    return ">" if symbol.is_positive else r"\ge"
+
+
+def hypotheses_of(expressions: Iterable[Any], at_least: Mapping[sp.Symbol, int]) -> list[str]:
+    """The assumptions on the symbols of what was proved, typeset: every Proof holds under these alone."""
+    found: dict[str, str] = {}
+    for expression in expressions:
+        symbols = sp.sympify(expression).free_symbols
+        for symbol in sorted([s for s in symbols if s.is_Symbol and not s.is_integer], key=str):
+            if symbol.is_nonnegative:
+                found[str(symbol)] = f"{sp.latex(symbol)} {_sign(symbol)} 0"
+        for entry in sorted(sp.sympify(expression).atoms(sp.IndexedBase), key=str):
+            if entry.is_nonnegative:
+                found[str(entry.label)] = f"{sp.latex(entry.label)}_j {_sign(entry)} 0"
+    bounds = [rf"{sp.latex(symbol)} \ge {least}" for symbol, least in at_least.items()]
+    return bounds + [found[name] for name in sorted(found)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proof(Evidence):
+    """A statement decided by machine: rewriting in sympy, or z3 over the reals."""
+
+    sizes: str
+    all_sizes: bool
+    hypotheses: Sequence[str]
+    method: str
+    samples: int
+    kind: ClassVar[str] = "proof"
+
+    def details(self) -> dict[str, Any]:
+        """sizes, all_sizes, hypotheses, method, samples."""
+        return {
+            "sizes": self.sizes,
+            "all_sizes": self.all_sizes,
+            "hypotheses": list(self.hypotheses),
+            "method": self.method,
+            "samples": self.samples,
+        }
+
+    def facts(self) -> str:
+        """Sizes, hypotheses and how it was decided."""
+        under = f" · under \\({', '.join(self.hypotheses)}\\)" if self.hypotheses else ""
+        tried = f" · {self.samples} random points do not refute it" if self.samples else ""
+        return f"{self.sizes}{under} · decided by {self.method}{tried}"
+
+    @classmethod
+    def of(
+        cls, claim: str, statement: Statement, *, part: str, at_least: Mapping[sp.Symbol, int] | None = None
+    ) -> Proof:
+        """Prove a calculation or a limit.
+
+        Raises:
+            ShownFalse: numbers refute it.
+            NotShown: it could not be decided.
+        """
+        statement.check(at_least)
+        sizes = sizes_of(statement.expressions)
+        return cls(
+            claim=claim,
+            part=part,
+            statement=statement.latex,
+            sizes=sizes,
+            all_sizes=sizes.startswith("all "),
+            hypotheses=hypotheses_of(statement.expressions, at_least or {}),
+            method="sympy",
+            samples=SAMPLES,
+        )
+
+    @classmethod
+    def each(cls, claim: str, size: sp.Symbol, values: range, statement: Callable[[int], Chain], *, part: str) -> Proof:
+        """Prove a family of statements, one for each value of a size; the record says which sizes.
+
+        Raises:
+            ShownFalse, NotShown: as :meth:`of`, for the first value that fails.
+            ValueError: no value.
+        """
+        chains = [statement(value) for value in values]
+        if not chains:
+            raise ValueError(f"{claim}: no size to prove")
+        for chain in chains:
+            chain.check()
+        span = f"{values[0]}" if len(values) == 1 else f"{values[0]}, …, {values[-1]}"
+        return cls(
+            claim=claim,
+            part=part,
+            statement=chains[0].latex,
+            sizes=f"{size.name} = {span}",
+            all_sizes=False,
+            hypotheses=hypotheses_of(chains[0].expressions, {}),
+            method="sympy",
+            samples=SAMPLES * len(chains),
+        )
+
+    @classmethod
+    def over_reals(cls, claim: str, hypotheses: Sequence[Any], conclusion: Any, *, part: str) -> Proof:
+        """Prove that polynomial or piecewise linear hypotheses imply a conclusion, for all real numbers, by z3.
+
+        Raises:
+            ShownFalse: with z3's counterexample.
+            NotShown: z3 does not know, or the hypotheses are not known to be satisfiable.
+        """
+        implied(hypotheses, conclusion)
+        formulas = [*hypotheses, conclusion]
+        return cls(
+            claim=claim,
+            part=part,
+            statement=str(sp.latex(conclusion)),
+            sizes=sizes_of(formulas),
+            all_sizes=sizes_of(formulas).startswith("all "),
+            hypotheses=[str(sp.latex(h)) for h in hypotheses] + hypotheses_of(formulas, {}),
+            method="z3",
+            samples=0,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kernel(Evidence):
+    """A theorem that the kernel of a proof assistant checked for all sizes."""
+
+    theorem: str
+    axioms: Sequence[str]
+    kind: ClassVar[str] = "kernel"
+
+    def details(self) -> dict[str, Any]:
+        """theorem, axioms."""
+        return {"theorem": self.theorem, "axioms": list(self.axioms), "all_sizes": True}
+
+    def facts(self) -> str:
+        """The theorem and its axioms."""
+        return f"{self.theorem}; axioms: {', '.join(self.axioms) or 'none'}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certificate(Evidence):
+    """Finitely many cases, each decided in exact or interval arithmetic."""
+
+    method: str
+    cases: int
+    sizes: str
+    kind: ClassVar[str] = "certificate"
+
+    def details(self) -> dict[str, Any]:
+        """method, cases, sizes."""
+        return {"method": self.method, "cases": self.cases, "sizes": self.sizes, "all_sizes": False}
+
+    def facts(self) -> str:
+        """How many cases, and how they were decided."""
+        return f"{self.sizes} · {self.cases} cases · by {self.method}"
+
+    @classmethod
+    def by_intervals(cls, claim: str, chain: Chain, points: Sequence[Mapping[Any, Any]], *, part: str) -> Certificate:
+        """Decide the inequalities of a chain at exact points in interval arithmetic; an equality cannot be.
+
+        Raises:
+            ShownFalse: the intervals exclude an inequality at a point.
+            NotShown: they overlap, or the chain has an equality.
+        """
+        for values in points:
+            chain.evaluate(Point(values, context=mpmath.iv))
+        sizes = sorted({str(value) for values in points for key, value in values.items() if key.is_integer})
+        return cls(
+            claim=claim,
+            part=part,
+            statement=chain.latex,
+            method="interval arithmetic",
+            cases=len(points),
+            sizes=f"sizes {', '.join(sizes)}" if sizes else "no size enters",
+        )
+
+    @classmethod
+    def by_exhaustion(
+        cls, claim: str, cases: Iterable[tuple[Mapping[str, str], bool]], *, part: str, sizes: str, statement: str
+    ) -> Certificate:
+        """Finitely many cases, each (its name, whether the statement holds there), decided by the caller exactly.
+
+        Raises:
+            ShownFalse: a case fails; the case is the instance.
+            ValueError: no case.
+        """
+        count = 0
+        for instance, holds in cases:
+            if holds is not True:
+                raise ShownFalse(f"{claim}: a case fails", instance)
+            count += 1
+        if count == 0:
+            raise ValueError(f"{claim}: no case to check")
+        return cls(claim=claim, part=part, statement=statement, method="exhaustion", cases=count, sizes=sizes)
+
+
+def _two_digits(value: float) -> float:
+    return float(f"{value:.1e}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurement(Evidence):
+    """torch on seeded random instances: every error within its bound."""
+
+    instances: int
+    dtype: str
+    largest_bound: str
+    kind: ClassVar[str] = "measurement"
+
+    def details(self) -> dict[str, Any]:
+        """instances, dtype, largest_bound."""
+        return {"instances": self.instances, "dtype": self.dtype, "largest_bound": self.largest_bound}
+
+    def facts(self) -> str:
+        """How many instances, and the bound they keep."""
+        kept = f"every error within its bound; largest bound {self.largest_bound}"
+        return f"{self.instances} instances in {self.dtype}, {kept}"
+
+    @classmethod
+    def within(
+        cls, claim: str, errors: Tensor, bounds: Tensor | float, *, part: str, dtype: torch.dtype | None = None
+    ) -> Measurement:
+        """Check errors ≤ bounds, entry by entry.
+
+        Args:
+            claim: the claim's id.
+            errors: one error for each instance, ≥ 0.
+            bounds: the bound of each, or one for all.
+            part: the part of the claim.
+            dtype: of the computation, when the errors are kept in another.
+
+        Raises:
+            ShownFalse: an error above its bound or NaN, with its place.
+            ValueError: no error at all, or a bound that is not finite.
+        """
+        bounds = torch.as_tensor(bounds, dtype=torch.float64).expand(errors.shape)
+        if errors.numel() == 0:
+            raise ValueError(f"{claim}: no instance was measured")
+        if not bool(bounds.isfinite().all()):
+            raise ValueError(f"{claim}: a bound is not finite, so no error could exceed it")
+        bad = ~(errors.double() <= bounds)  # NaN is bad too
+        if bool(bad.any()):
+            place = tuple(bad.nonzero()[0].tolist())
+            instance = {"instance": str(place), "error": f"{errors[place]:.1e}", "bound": f"{bounds[place]:.1e}"}
+            raise ShownFalse(f"{claim}: an error exceeds its bound", instance)
+        ratio = (errors.double() / bounds.clamp(min=torch.finfo(torch.float64).tiny)).max().item()
+        return cls(
+            claim=claim,
+            part=part,
+            statement="",
+            instances=errors.numel(),
+            dtype=str(dtype or errors.dtype).removeprefix("torch."),
+            largest_bound=f"{bounds.max().item():.1e}",
+            volatile={"worst_error": _two_digits(errors.max().item()), "worst_ratio": _two_digits(ratio)},
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exhibit(Evidence):
+    """One instance that settles an existence statement, or refutes a universal one."""
+
+    refutes: str
+    instance: Mapping[str, str]
+    kind: ClassVar[str] = "exhibit"
+
+    def details(self) -> dict[str, Any]:
+        """refutes, instance."""
+        return {"refutes": self.refutes, "instance": dict(self.instance)}
+
+    def facts(self) -> str:
+        """The instance, and what it refutes."""
+        shown = ", ".join([f"{name} = {value}" for name, value in self.instance.items()])
+        return f"at {shown}" + (f" · refutes: {self.refutes}" if self.refutes else "")
+
+    @classmethod
+    def at(cls, claim: str, chain: Chain, values: Mapping[Any, Any], *, part: str, refutes: str = "") -> Exhibit:
+        """An instance at which a chain holds, evaluated at exact numbers in 120 digits.
+
+        Raises:
+            ShownFalse: it does not hold there.
+        """
+        point = Point(values)
+        chain.evaluate(point)
+        return cls(claim=claim, part=part, statement=chain.latex, instance=point.instance, refutes=refutes)
+
+    @classmethod
+    def of_failure(cls, claim: str, check: Callable[[], object], *, part: str, refutes: str) -> Exhibit:
+        """The instance with which a check refutes the statement that the record names.
+
+        Raises:
+            AssertionError: the check passes, or only fails to decide.
+        """
+        return cls(claim=claim, part=part, statement="", instance=_refutation(claim, check, refutes), refutes=refutes)
+
+
+def _refutation(claim: str, check: Callable[[], object], what: str) -> Mapping[str, str]:
+    """The instance by which the check refutes; anything else than ShownFalse is not a refutation."""
+    try:
+        check()
+    except ShownFalse as refuted:
+        return refuted.instance
+    except NotShown as undecided:
+        raise AssertionError(f"{claim}: the check does not refute this, it only fails to decide: {what}") from undecided
+    raise AssertionError(f"{claim}: the check accepts this: {what}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Control(Evidence):
+    """A deliberately broken twin that the same check rejects, with the instance that refutes it."""
+
+    twin: str
+    instance: Mapping[str, str]
+    kind: ClassVar[str] = "control"
+
+    def details(self) -> dict[str, Any]:
+        """twin, instance."""
+        return {"twin": self.twin, "instance": dict(self.instance)}
+
+    def facts(self) -> str:
+        """The twin and what refutes it."""
+        shown = ", ".join([f"{name} = {value}" for name, value in self.instance.items()])
+        return f"rejected: {self.twin}" + (f" · refuted at {shown}" if shown else "")
+
+    @classmethod
+    def rejects(cls, claim: str, check: Callable[[], object], *, twin: str, part: str) -> Control:
+        """Run the check on the twin; it must raise ShownFalse.
+
+        Raises:
+            AssertionError: the check accepts the twin, or could not decide it ("not shown" is no rejection).
+        """
+        return cls(claim=claim, part=part, statement="", twin=twin, instance=_refutation(claim, check, twin))
+
+
+def largest(errors: Tensor) -> str:
+    """The largest of some errors, to two digits, for a sentence; NaN raises.
+
+    Raises:
+        ValueError: an error is NaN.
+    """
+    value = float(errors.max())
+    if math.isnan(value):
+        raise ValueError("an error is NaN")
+    return f"{value:.1e}"

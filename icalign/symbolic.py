@@ -1,0 +1,160 @@
+r"""The symbolic reading of a specification: its matrices in sympy, with symbols for sizes and parameters.
+
+What is derived with these matrices holds for all sizes. :mod:`icalign.transformer` reads the same specification with
+numbers; both go through :func:`coefficient`, so nothing is typed twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import sympy as sp
+from sympy.matrices.expressions.special import OneMatrix
+
+from .forms import Form, PiecewiseLinear
+from .spec import Block, FeedForward, Head
+from .stream import Stream
+
+
+def coefficient(form: Form, row: str, size: sp.Expr) -> sp.MatrixExpr:
+    """The matrix by which a form multiplies one row of the token (of the given size); zero if it does not read it."""
+    terms = [term.scalar * term.matrix for term in form.terms if term.row == row]
+    return sp.MatAdd(*terms).doit() if terms else sp.ZeroMatrix(form.size, size)
+
+
+def _blocks(forms: list[Form], stream: Stream) -> sp.BlockMatrix:
+    return sp.BlockMatrix([[coefficient(form, *row) for row in stream.rows.items()] for form in forms])
+
+
+@dataclass(frozen=True)
+class HeadMatrices:
+    """W_Q, W_K (key width × stream width) and the value matrix P·V (stream width × stream width) of a head."""
+
+    query: sp.BlockMatrix
+    key: sp.BlockMatrix
+    value: sp.BlockMatrix
+
+    @classmethod
+    def of(cls, head: Head, stream: Stream) -> HeadMatrices:
+        """Derive the matrices from the head's formulas."""
+        head.check(stream)
+        silent = {row: Form("j", size, ()) for row, size in stream.rows.items()}
+        return cls(
+            query=_blocks([query for query, _ in head.logit.pairs], stream),
+            key=_blocks([key for _, key in head.logit.pairs], stream),
+            value=_blocks([head.write.get(row, silent[row]) for row in stream.rows], stream),
+        )
+
+    def product(self, keys: sp.BlockMatrix, queries: sp.BlockMatrix) -> sp.MatrixExpr:
+        """(W_K X)ᵀ (W_Q X′), not multiplied out: where a derivation starts."""
+        return sp.MatMul(sp.Transpose(sp.MatMul(self.key, keys)), sp.MatMul(self.query, queries))
+
+    def logits(self, keys: sp.BlockMatrix, queries: sp.BlockMatrix) -> sp.MatrixExpr:
+        """The product multiplied out: entry [j, i] is the logit of key j at query i."""
+        return sp.block_collapse(self.product(keys, queries))
+
+    def values(self, keys: sp.BlockMatrix, row: int) -> sp.MatrixExpr:
+        """What the tokens X offer to the given row of the stream: that block of P·V·X."""
+        return sp.block_collapse(self.value * keys).blocks[row, 0]
+
+
+@dataclass(frozen=True)
+class FeedForwardMatrices:
+    """W₁, b₁, W₂, b₂ of a feed-forward layer W₂ relu(W₁e + b₁) + b₂; biases as columns."""
+
+    first: sp.BlockMatrix
+    first_bias: sp.BlockMatrix
+    second: sp.BlockMatrix
+    second_bias: sp.BlockMatrix
+
+    @classmethod
+    def of(cls, layer: FeedForward, stream: Stream) -> FeedForwardMatrices:
+        """Derive the matrices from the layer's formulas; each ReLU is one block of hidden units."""
+        layer.check(stream)
+        units = [
+            (row, scalar, matrix, form)
+            for row, value in layer.write.items()
+            if isinstance(value, PiecewiseLinear)
+            for scalar, matrix, form in value.terms
+        ]
+        if not units:  # a layer of biases alone still needs a hidden unit to have a shape: one that is always 0
+            nothing = Form("i", sp.Integer(1), ())
+            units = [(next(iter(layer.write)), sp.Integer(0), sp.Identity(1), nothing)]
+        biases = {row: v.bias if isinstance(v, PiecewiseLinear) else sp.sympify(v) for row, v in layer.write.items()}
+        second = [
+            [
+                scalar * matrix if row == name and scalar != 0 else sp.ZeroMatrix(size, form.size)
+                for row, scalar, matrix, form in units
+            ]
+            for name, size in stream.rows.items()
+        ]
+        return cls(
+            first=_blocks([form for _, _, _, form in units], stream),
+            first_bias=sp.BlockMatrix([[_constant(form.bias, form.size)] for _, _, _, form in units]),
+            second=sp.BlockMatrix(second),
+            second_bias=sp.BlockMatrix([[_constant(biases.get(r, 0), size)] for r, size in stream.rows.items()]),
+        )
+
+
+def _constant(value: Any, rows: sp.Expr, columns: Any = 1) -> sp.MatrixExpr:
+    return sp.ZeroMatrix(rows, columns) if value == 0 else value * OneMatrix(rows, columns)
+
+
+@dataclass(frozen=True)
+class SymbolicTransformer:
+    """The stream and blocks of a construction, with symbols where numbers will stand.
+
+    ``given`` names the rows whose entries are known at the input: ``{"one": 1, "best": 0}``.
+    """
+
+    stream: Stream
+    blocks: tuple[Block, ...]
+    given: Mapping[str, int]
+
+    def head(self, block: int = 0, head: int = 0) -> HeadMatrices:
+        """The matrices of one head."""
+        return HeadMatrices.of(self.blocks[block].heads[head], self.stream)
+
+    def feed_forward(self, block: int = 0) -> FeedForwardMatrices:
+        """The matrices of one feed-forward layer.
+
+        Raises:
+            ValueError: the block has none.
+        """
+        layer = self.blocks[block].feed_forward
+        if layer is None:
+            raise ValueError(f"block {block} has no feed-forward layer")
+        return FeedForwardMatrices.of(layer, self.stream)
+
+    def tokens(self, count: Any, name: str = "") -> sp.BlockMatrix:
+        """X: ``count`` tokens as columns, each row of the stream a matrix symbol, known rows filled in.
+
+        A row called r is the matrix symbol ``r`` of shape size × count (``r_name`` when a name is given).
+        """
+        blocks = []
+        for row, size in self.stream.rows.items():
+            label = f"{row}_{name}" if name else row
+            known = row in self.given
+            blocks.append([_constant(self.given[row], size, count) if known else sp.MatrixSymbol(label, size, count)])
+        return sp.BlockMatrix(blocks)
+
+
+def scalar(expr: sp.MatrixExpr) -> sp.Expr:
+    """The entry of a 1×1 matrix expression, written without matrix products so that equal ones cancel."""
+    return sp.expand(sp.ImmutableMatrix([[expr[0, 0]]])[0, 0])
+
+
+def attention_weight(logits: sp.MatrixExpr, key: Any, query: Any) -> sp.Expr:
+    """softmax over keys: e^{logits[key, query]} / Σ_k e^{logits[k, query]}; keys are numbered from 0."""
+    k = sp.Symbol("k", integer=True, nonnegative=True)
+    return sp.exp(logits[key, query]) / sp.Sum(sp.exp(logits[k, query]), (k, 0, logits.rows - 1))
+
+
+def entries(expr: sp.Expr, symbol: sp.MatrixSymbol, value: Any) -> sp.Expr:
+    """Replace the entries of a matrix symbol by value(row, column), also where an index is bound by a sum."""
+    return expr.replace(
+        lambda e: isinstance(e, sp.matrices.expressions.matexpr.MatrixElement) and e.parent == symbol,
+        lambda e: value(e.i, e.j),
+    )

@@ -1,0 +1,184 @@
+"""Opens every page of a built site in a real browser, offline, and lists what is wrong with it.
+
+A *fault* is one thing a reader would stumble over. ``faults.js`` looks at the page that is open; this module opens
+the pages at each width and colour scheme, listens to the browser, and checks the links between pages.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any, Literal, NoReturn
+from urllib.parse import unquote, urldefrag, urlsplit
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+Scheme = Literal["light", "dark"]
+
+WIDTHS = (1280, 390)
+SCHEMES: tuple[Scheme, ...] = ("light", "dark")
+# fmt: off
+KINDS = (
+    "outgoing", "request", "console", "error",              # what the browser reports
+    "theme", "mathjax", "unrendered", "badge", "overflow",  # what faults.js sees
+    "alt", "evidence", "contrast", "id",
+    "link", "anchor",                                       # what is wrong between pages
+)
+# fmt: on
+LOOK = (Path(__file__).parent / "faults.js").read_text(encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing wrong with one page, and the view in which it was first seen."""
+
+    kind: str
+    page: str
+    detail: str
+    view: str = field(compare=False)
+
+    def __str__(self) -> str:
+        return f"{self.page} ({self.view}) {self.kind}: {self.detail}"
+
+
+@dataclass
+class Survey:
+    """What was found: each fault once, the text of each page, and the text of each claim's statement."""
+
+    faults: dict[Fault, None] = field(default_factory=dict)
+    ids: dict[str, set[str]] = field(default_factory=dict)
+    links: dict[str, set[str]] = field(default_factory=dict)
+    statements: dict[str, str] = field(default_factory=dict)
+    text: dict[str, str] = field(default_factory=dict)
+
+    def add(self, fault: Fault) -> None:
+        """Keeps the fault, unless another view has shown it already."""
+        self.faults.setdefault(fault)
+
+    def of_kind(self, kind: str) -> list[Fault]:
+        """The faults of one kind, in the order in which they were seen."""
+        return [fault for fault in self.faults if fault.kind == kind]
+
+
+def find_browser() -> str | None:
+    """The path of an installed Chromium or Chrome, or None."""
+    names = ("chromium", "chromium-browser", "google-chrome", "/usr/bin/chromium")
+    return next(filter(None, map(shutil.which, names)), None)
+
+
+def cannot_look(reason: str) -> NoReturn:
+    """Skips with the reason; fails where looking is a must (``ICALIGN_REQUIRE_BROWSER=1``, as in CI)."""
+    if os.environ.get("ICALIGN_REQUIRE_BROWSER") == "1":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@contextmanager
+def launch(executable: str) -> Iterator[Browser]:
+    """A headless browser that finds no host but this machine."""
+    quiet = "disable-gpu disable-quic no-first-run disable-background-networking disable-component-update disable-sync"
+    arguments = ["--headless", "--no-sandbox", *(f"--{flag}" for flag in quiet.split())]
+    arguments.append("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=executable, args=arguments)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: Any) -> None:
+        """A test run has no use for an access log."""
+
+
+@contextmanager
+def serve(folder: Path) -> Iterator[str]:
+    """Serves the folder on a free local port; yields the origin, ``http://127.0.0.1:port``."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder))) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+
+
+def pages_of(folder: Path) -> list[str]:
+    """Every page a reader can open; assets and pages that only redirect are none."""
+    paths = [path for path in sorted(folder.rglob("*.html")) if folder / "_static" not in path.parents]
+    leads_on = re.compile(r'http-equiv="refresh"', re.IGNORECASE)
+    return [path.relative_to(folder).as_posix() for path in paths if not leads_on.search(path.read_text("utf-8"))]
+
+
+@contextmanager
+def open_page(browser: Browser, origin: str, width: int, seen: list[tuple[str, str]]) -> Iterator[Page]:
+    """A page that can reach the origin only; what the browser complains about is appended to ``seen``."""
+    outside = re.compile(rf"^(?!{re.escape(origin)}/|data:|blob:|about:)")
+
+    def note(kind: str, detail: str, when: object = True) -> None:
+        if when:
+            seen.append((kind, detail))
+
+    context = browser.new_context(viewport={"width": width, "height": 900})
+    context.route(outside, lambda route: route.abort())
+    context.on("request", lambda it: note("outgoing", it.url, outside.match(it.url)))
+    context.on("requestfailed", lambda it: note("request", f"{it.url} {it.failure}", not outside.match(it.url)))
+    context.on("response", lambda it: note("request", f"{it.url} {it.status}", it.status >= 400))
+    context.on("console", lambda it: note("console", it.text, it.type in ("error", "warning")))
+    context.on("weberror", lambda it: note("error", str(it.error)))
+    page = context.new_page()
+    page.on("websocket", lambda it: note("outgoing", it.url))
+    try:
+        yield page
+    finally:
+        context.close()
+
+
+def survey(browser: Browser, folder: Path, claims: Sequence[str] = ()) -> Survey:
+    """Opens every page of the folder: loaded wide in light and narrow in dark, then seen in the other scheme too."""
+    found, seen = Survey(), list[tuple[str, str]]()
+    with serve(folder) as origin:
+        for width, schemes in zip(WIDTHS, (SCHEMES, SCHEMES[::-1]), strict=True):
+            with open_page(browser, origin, width, seen) as page:
+                for path in pages_of(folder):
+                    page.emulate_media(color_scheme=schemes[0])
+                    page.goto(f"{origin}/{path}")
+                    for scheme in schemes:
+                        page.emulate_media(color_scheme=scheme)
+                        look = page.evaluate(LOOK, {"claims": list(claims), "scheme": scheme})
+                        for kind, detail in look["faults"]:
+                            found.add(Fault(kind, path, detail, f"{width} px, {scheme}"))
+                    page.goto("about:blank")  # what the browser has to say about the page comes before this is done
+                    for kind, detail in seen:
+                        found.add(Fault(kind, path, detail.replace(origin, ""), f"{width} px"))
+                    seen.clear()
+                    found.ids[path] = set(look["ids"])
+                    found.links[path] = {link.removeprefix(f"{origin}/") for link in look["links"]}
+                    found.text[path] = look["text"]
+                    found.statements |= look["statements"]
+    _follow_links(folder, found)
+    return found
+
+
+def _follow_links(folder: Path, found: Survey) -> None:
+    """Each link within the site leads to a file, and its fragment to an element of that page."""
+    for page, links in found.links.items():
+        for link in sorted(links):
+            if (scheme := urlsplit(link).scheme) in ("http", "https", "mailto", "data"):
+                continue
+            address, fragment = urldefrag(link)
+            path = unquote(address.partition("?")[0])
+            target = folder / path / ("index.html" if (folder / path).is_dir() else "")
+            if scheme or not target.is_file():
+                found.add(Fault("link", page, link, "any view"))
+            elif fragment and path in found.ids and unquote(fragment) not in found.ids[path]:
+                found.add(Fault("anchor", page, link, "any view"))

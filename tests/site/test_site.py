@@ -1,0 +1,89 @@
+"""The built site, as a reader's browser shows it: every page, wide and narrow, light and dark, offline."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from playwright.sync_api import Browser
+from sitecheck import KINDS, Survey, cannot_look, open_page, serve, survey
+
+ROOT = Path(__file__).parents[2]
+SITE = ROOT / "_build" / "html"
+CLAIMS = [claim["id"] for claim in yaml.safe_load((ROOT / "book" / "claims.yml").read_text(encoding="utf-8"))]
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def site() -> Path:
+    """The built site; one that is missing or older than its sources says nothing about the book."""
+    sources = [*ROOT.glob("_*.yml"), *(ROOT / "book").glob("*.*"), *(ROOT / "book" / "_static").iterdir()]
+    index = SITE / "searchindex.js"  # the last file that a build writes
+    if not index.is_file():
+        cannot_look("the site is not built (make book)")
+    if index.stat().st_mtime < max(path.stat().st_mtime for path in sources):
+        cannot_look("the site is older than its sources (make book)")
+    return SITE
+
+
+@pytest.fixture(scope="module")
+def seen(browser: Browser, site: Path) -> Survey:
+    return survey(browser, site, claims=CLAIMS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_page_has_a_fault_of_kind(kind: str, seen: Survey) -> None:
+    faults = seen.of_kind(kind)
+    assert not faults, "\n" + "\n".join(map(str, faults))
+
+
+def test_every_chapter_of_the_table_of_contents_was_opened(seen: Survey) -> None:
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    files = [toc["root"], *(chapter["file"] for part in toc["parts"] for chapter in part["chapters"])]
+    assert {f"{file}.html" for file in files} <= set(seen.text)
+
+
+def test_a_known_statement_can_be_read(seen: Survey) -> None:
+    statement = seen.statements["selection-bound"]
+    for words in ("equality", "losers"):
+        assert words in statement
+
+
+def glued_values(notebook: Path) -> dict[str, str]:
+    """The numbers that the prose of a notebook quotes by name, as its cells computed them."""
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    prose = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    quoted = set(re.findall(r"\{glue(?::text)?\}`([^`:]+)`", prose))
+    values: dict[str, str] = {}
+    for output in (output for cell in cells for output in cell.get("outputs", [])):
+        glue = output.get("metadata", {}).get("scrapbook", {})
+        if (name := glue.get("name")) in quoted:
+            value = "".join(output["data"][f"{glue.get('mime_prefix', '')}text/plain"])
+            values[name] = ast.literal_eval(value) if value[0] in "'\"" else value
+    assert values.keys() == quoted, f"{notebook.name}: quoted but never computed: {quoted - values.keys()}"
+    return values
+
+
+@pytest.mark.parametrize("chapter", ["03-selection"])
+def test_the_numbers_in_the_prose_are_those_the_cells_computed(chapter: str, seen: Survey) -> None:
+    values = glued_values(ROOT / "book" / f"{chapter}.ipynb")
+    assert values
+    for name, value in values.items():
+        assert value in seen.text[f"book/{chapter}.html"], name
+
+
+def test_the_front_door_leads_to_the_introduction(browser: Browser, site: Path) -> None:
+    with serve(site) as origin, open_page(browser, origin, 1280, []) as page:
+        page.goto(f"{origin}/index.html")
+        page.wait_for_url(f"{origin}/book/intro.html", timeout=5000)
+
+
+def test_the_search_finds_a_chapter(browser: Browser, site: Path) -> None:
+    with serve(site) as origin, open_page(browser, origin, 1280, []) as page:
+        page.goto(f"{origin}/search.html?q=winner")
+        page.wait_for_selector("#search-results a[href*='03-selection']", timeout=5000)
