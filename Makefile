@@ -18,7 +18,7 @@ help:
 
 book: $(ready)
 	@echo "Building the site ..."
-	@.venv/bin/jupyter-book build -q --all -n -W --keep-going .
+	@.venv/bin/jupyter-book build -q --all -n -W --keep-going . >/dev/null
 	@$(python) -c "import pathlib; print('Open', pathlib.Path('_build/html/index.html').resolve().as_uri())"
 
 test: $(ready)
@@ -31,8 +31,8 @@ lock: $(ready)
 	@$(python) -m tools.lock
 
 clean:
-	rm -rf .venv _build .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
-	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf .venv _build .hypothesis *.egg-info
+	find . -type d \( -name __pycache__ -o -name .ipynb_checkpoints \) -prune -exec rm -rf {} +
 
 $(ready): requirements.txt constraints.txt pyproject.toml tools/bootstrap
 	@PYTHON="$(PYTHON)" tools/bootstrap

@@ -8,17 +8,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from .ledger import KINDS, SECTIONS, Cover, Entry, Ledger, LedgerError, read
+from .ledger import KINDS, SECTIONS, Cover, Entry, Ledger, LedgerError, counted, plural, read
 
 
 def short(text: str, width: int) -> str:
     """The text in exactly ``width`` columns, a space at its end, cut with an ellipsis where it is longer."""
     return f"{text[: width - 2]}… " if len(text) >= width else text.ljust(width)
-
-
-def plural(number: int, noun: str) -> str:
-    """``1 control``, ``2 controls``."""
-    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def row(entry: Entry) -> str:
@@ -40,7 +35,7 @@ def table(ledger: Ledger) -> Iterator[str]:
     for status, number in ledger.counts.items():
         yield f"{number:>5}  {status.glyph} {status}"
     if ledger.evidence:
-        yield "records: " + ", ".join(plural(number, kind) for kind, number in ledger.evidence.items())
+        yield "records: " + ", ".join(counted(ledger.evidence))
 
 
 def detail(entry: Entry, ledger: Ledger) -> Iterator[str]:

@@ -169,8 +169,19 @@ class Proof(Evidence):
         )
 
     @classmethod
-    def each(cls, claim: str, size: sp.Symbol, values: range, statement: Callable[[int], Chain], *, part: str) -> Proof:
+    def each(
+        cls,
+        claim: str,
+        size: sp.Symbol,
+        values: range,
+        statement: Callable[[int], Chain],
+        *,
+        part: str,
+        shown: int | None = None,
+    ) -> Proof:
         """Prove a family of statements, one for each value of a size; the record says which sizes.
+
+        What it shows is the statement for one value: ``shown``, or the first.
 
         Raises:
             ShownFalse, NotShown: as :meth:`of`, for the first value that fails.
@@ -181,14 +192,16 @@ class Proof(Evidence):
             raise ValueError(f"{claim}: no size to prove")
         for chain in chains:
             chain.check()
+        shown = values[0] if shown is None else shown
+        chain = chains[values.index(shown)]
         span = f"{values[0]}" if len(values) == 1 else f"{values[0]}, …, {values[-1]}"
         return cls(
             claim=claim,
             part=part,
-            statement=chains[0].latex,
+            statement=chain.latex if len(values) == 1 else rf"{sp.latex(size)} = {shown}:\quad {chain.latex}",
             sizes=f"{size.name} = {span}",
             all_sizes=False,
-            hypotheses=hypotheses_of(chains[0].expressions, {}),
+            hypotheses=hypotheses_of(chain.expressions, {}),
             method="sympy",
             samples=SAMPLES * len(chains),
         )

@@ -244,7 +244,7 @@ class Entry:
         match self.status:
             case Status.HAND:
                 steps = list(self.covers.values()).count(Cover.HAND)
-                return f"proved, {steps} step{'s' * (steps > 1)} by hand"
+                return f"proved, {plural(steps, 'step')} by hand"
             case Status.SIZED:
                 return f"proved for {'; '.join(self.sizes)}"
             case status:
@@ -382,6 +382,16 @@ class Ledger:
         }
 
 
+def plural(number: int, noun: str) -> str:
+    """``1 control``, ``2 controls``."""
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
+def counted(evidence: Mapping[str, int]) -> list[str]:
+    """Numbers of records in words: ``["1 proof", "2 controls"]``."""
+    return [plural(number, "kernel check" if kind == "kernel" else kind) for kind, number in evidence.items()]
+
+
 def read(root: Path | str = ".") -> Ledger:
     """The ledger of the book below ``root``: ``book/claims.yml``, its executed notebooks and its pages.
 
@@ -400,9 +410,9 @@ def read(root: Path | str = ".") -> Ledger:
         else:
             texts, found = read_notebook(path, name)
             records += found
-        for text in texts:
-            for item in read_markdown(text, name):
-                statements.append(item) if isinstance(item, Statement) else steps.append(item)
+        marks = [mark for text in texts for mark in read_markdown(text, name)]
+        statements += [mark for mark in marks if isinstance(mark, Statement)]
+        steps += [mark for mark in marks if isinstance(mark, HandStep)]
 
     entries = {}
     for claim in claims:
@@ -435,7 +445,7 @@ def _strays(
     for step in steps:
         part, name = parts.get((step.claim, step.part)), f"{step.claim}/{step.part}"
         if part is None or part.by != "hand":
-            yield f"{step.page}: {name} is marked as done by hand, but claims.yml has no such part by hand."
+            yield f"{step.page}: {name} is marked as by hand, which claims.yml does not say."
         elif step.page not in {statement.page for statement in entries[step.claim].statements}:
             yield f"{step.page}: the step by hand {name} stands outside the chapter that states the claim."
         elif not step.in_proof:

@@ -123,27 +123,29 @@ def online_gradient_steps(task: AlignmentTask, eta: float) -> Float[Tensor, "*ba
 
 
 class _Tails(NamedTuple):
-    """The sums of exp(s_j) from rank k down, S_k = total_k · exp(top_k), over the live responses."""
+    """Sums of exp(s_j) over live responses from rank k down, S_k = total_k · exp(top_k); rank first, worst first."""
 
-    score: Tensor
-    """s, floored where not live."""
-    top: Tensor
-    """The largest score from rank k down: a constant, derivatives flow through the totals."""
+    weight: Tensor
+    """1 where live, 0 elsewhere."""
+    behind: Tensor
+    """top_k − s_k ≥ 0, where top_k is the largest score from rank k down: a constant, only s_k has derivatives."""
+    odds: Tensor
+    """exp(s_k − top_k) ≤ 1."""
     link: Tensor
     """exp(top_k − top_{k+1}) ≤ 1, what a sum at one rank counts for at the next better."""
     total: Tensor
-    """Σ_j exp(s_j − top_k), at least 1 where live."""
+    """Σ_j exp(s_j − top_k); at least 1 where k is live, set to at least 1 elsewhere."""
 
 
 def _tails(ranked: Tensor, live: Tensor) -> _Tails:
-    """First dimension: rank, worst first.
-
-    A response that is not live takes the lowest score with weight zero: it changes no sum, and no infinity enters.
-    """
+    """A response that is not live takes the lowest score with weight 0: it changes no sum, and no infinity enters."""
     score = ranked.where(live, ranked.detach().amin(0))
     top = score.detach().cummax(0).values
+    behind = top - score
+    odds = (-behind).exp()
     link = (top[:-1] - top[1:]).exp()
-    return _Tails(score, top, link, _recurrence(link, live * (score - top).exp()))
+    weight = live.to(score.dtype)
+    return _Tails(weight, behind, odds, link, _recurrence(link, weight * odds).clamp_min(1))
 
 
 def _recurrence(link: Tensor, term: Tensor) -> Tensor:
@@ -155,24 +157,23 @@ def _recurrence(link: Tensor, term: Tensor) -> Tensor:
     size = len(term)
     if size == 1:
         return term
-    odd = _recurrence(link[1:-1:2] * link[2::2], link[::2] * term[:-1:2] + term[1::2])
-    even = link[1::2] * odd[: (size - 1) // 2] + term[2::2]
+    odd = _recurrence(link[1:-1:2] * link[2::2], torch.addcmul(term[1::2], link[::2], term[:-1:2]))
+    even = torch.addcmul(term[2::2], link[1::2], odd[: (size - 1) // 2])
     woven = torch.stack([odd[: len(even)], even], 1).flatten(0, 1)
     return torch.cat([term[:1], woven, odd[len(even) :]])
 
 
 def _nll(ranked: Tensor, live: Tensor) -> Tensor:
-    """Σ_k (log S_k − s_k) over the live responses; first dimension: rank, worst first."""
+    """Σ_k (log S_k − s_k) over the live responses; rank first, worst first."""
     tails = _tails(ranked, live)
-    surprise = tails.total.where(live, 1).log() + (tails.top - tails.score)
-    return surprise.where(live, 0).sum(0)
+    return (tails.weight * (tails.total.log() + tails.behind)).sum(0)
 
 
 def _surplus_wins(ranked: Tensor, live: Tensor) -> Tensor:
-    """−∂L/∂s_j = 1 − Σ_{k ≤ rank of j} exp(s_j)/S_k, the wins above expectation; first dimension: rank, worst first."""
+    """−∂L/∂s_j = 1 − Σ_{k ≤ rank of j} exp(s_j)/S_k, the wins above expectation; rank first, worst first."""
     tails = _tails(ranked, live)
-    odds = _recurrence(tails.link.flip(0), (live / tails.total.where(live, 1)).flip(0)).flip(0)
-    return (1 - odds * (tails.score - tails.top).exp()).where(live, 0)
+    rounds = _recurrence(tails.link.flip(0), (tails.weight / tails.total).flip(0)).flip(0)
+    return tails.weight * (1 - rounds * tails.odds)
 
 
 def _worst_first(rewards: Tensor) -> Tensor:

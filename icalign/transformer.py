@@ -208,6 +208,8 @@ class TransformerBlock(nn.Module):
 class Transformer(nn.Module):
     """The paper's transformer: no 1/√d, no LayerNorm, biases only where the specification has them.
 
+    The weights are parameters, frozen as they are set by hand; ``requires_grad_()`` sets them free.
+
     Args:
         blocks: the layers, in order; a block that occurs several times shares its weights.
         stream: the rows of a token; sizes may be symbols.
@@ -227,6 +229,7 @@ class Transformer(nn.Module):
         self.rows = stream.at({symbol: sp.Rational(value) for symbol, value in sizes.items()}).slices
         built = {id(block): TransformerBlock(block, stream, values, dtype) for block in blocks}
         self.blocks = nn.ModuleList([built[id(block)] for block in blocks])
+        self.requires_grad_(False)
 
     def forward(self, X: Float[Tensor, "*batch tokens width"]) -> Float[Tensor, "*batch tokens width"]:
         """All tokens after all blocks."""

@@ -139,7 +139,7 @@ def test_a_good_notebook_has_no_faults(tmp_path: Path) -> None:
 EVIDENCE = output(data={MIME: RECORD})
 ERROR = {"output_type": "error", "ename": "ValueError", "evalue": "", "traceback": []}
 BROKEN = {
-    "a cell that was never run": (changed(2, execution_count=None), "not executed in order"),
+    "a cell that was never run": (changed(2, execution_count=None), "not executed (make run): 1 of 5"),
     "cells run out of order": (changed(2, execution_count=3), "not executed in order"),
     "a kernel that went on from an earlier run": (changed(1, execution_count=7), "not executed in order"),
     "an error in the output": (changed(2, outputs=[ERROR]), "cell 3: ended in ValueError"),

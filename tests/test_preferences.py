@@ -1,14 +1,16 @@
 """Likelihoods of rankings and their gradient steps, against definitions written out place by place.
 
-Tolerances. Let u be the unit roundoff and lg = log₂N. A tail sum relative to its largest term, Z_k, is a sum of positive
-numbers, each the product of at most 2·lg rounded factors, added 2·lg deep; an exponential exp(−a) of a difference that
-is rounded by u·a is off by u·(a·exp(−a) + 1) ≤ 1.4u of the largest term. So Z_k has relative error ≤ (4·lg + 3)u.
+Tolerances. Let u be the unit roundoff and lg = log₂N. A tail sum relative to its largest term, Z_k, is a sum of
+positive numbers, each the product of at most 2·lg rounded factors, added 2·lg deep; an exponential exp(−a) of a
+difference that is rounded by u·a is off by u·(a·exp(−a) + 1) ≤ 1.4u of the largest term. So Z_k has relative error
+(4·lg + 3)u at most.
 - log Z_k + (top_k − s_k) is off by (4·lg + 3)u, by the rounding of the logarithm (≤ u·log N) and by u·(top_k − s_k) for
   the difference, at most u times the term itself; adding N terms costs ≤ N·u·L:
-      |error of L| ≤ u·[N·(4·lg + 3 + log N) + (N + 2)·L]                                          (`loss_error`).
-- w_j = Σ_{k≤j} β_j^k is a running sum of quotients, with relative error (4·lg + 3) + 1 + (4·lg + 3) + 2, and Σ_j w_j = N.
+      |error of L| ≤ u·[N·(4·lg + 3 + log N) + (N + 2)·L]                                       (`loss_error`).
+- w_j = Σ_{k≤j} β_j^k is a running sum of quotients, of relative error (4·lg + 3) + 1 + (4·lg + 3) + 2, and Σ_j w_j = N.
   Then Σ_j (1 − w_j) y_j has N terms and Σ_j |1 − w_j| ≤ 2N, so that with ‖y‖ ≤ radius
-      |error of ΔW| ≤ 2ηM·radius·u·[N·(8·lg + 9) + 2N·(N + M + 4)]                                 (`step_tolerance`).
+      |error of ΔW| ≤ 2ηM·radius·u·[N·(8·lg + 9) + 2N·(N + M + 4)]                              (`step_tolerance`),
+  and a score, itself rounded by δ = (d_x + d_y + 3)·u·max|s|, moves each of the N − 1 tail means by at most δ·diameter.
 The references below use the same arithmetic and are no more exact (direct sums: N in place of lg; the chain rule:
 ‖Wx − y‖ ≤ ω + radius in place of radius), so their own allowance is added. Nothing else is.
 """
@@ -61,10 +63,12 @@ def loss_tolerance(loss: Tensor, responses: int) -> Tensor:
 
 
 def step_tolerance(task: AlignmentTask, eta: float) -> float:
-    n, m, omega = task.responses, task.queries, float(torch.linalg.matrix_norm(task.W.double(), 2))
+    """Of a step against autograd."""
+    n, m, omega = task.responses, task.queries, float(torch.linalg.matrix_norm(task.W, 2))
     closed = n * (8 * math.log2(n) + 9) + 2 * n * (n + m + 4)
     reference = n * (2 * n + 9) + 2 * n * (n + m + 4 + task.dim_x + task.dim_y)
-    lengths = task.radius * closed + (omega + task.radius) * reference
+    score_error = (task.dim_x + task.dim_y + 3) * float(scores(task).abs().max())
+    lengths = task.radius * closed + (omega + task.radius) * reference + 2 * (n - 1) * 2 * task.radius * score_error
     return 2 * eta * m * unit_roundoff(task.W) * lengths
 
 
@@ -97,7 +101,7 @@ def scored_rankings(draw: st.DrawFn, min_size: int = 1, max_size: int = 9) -> tu
 
 
 def tasks(**fixed: int) -> st.SearchStrategy[dict[str, object]]:
-    """Arguments of `sample_task`: it is called in the test, for type checks draw from `random`, which strategies may not."""
+    """Arguments of `sample_task`. A test calls it itself: type checks draw from `random`, which strategies may not."""
     return st.fixed_dictionaries(
         {
             "batch": st.just((2,)),
@@ -262,8 +266,8 @@ def test_the_hessian_is_the_covariance_of_the_tails() -> None:
         return plackett_luce_nll(scores(replace(task, W=W)), task.r).squeeze(0)
 
     hessian = torch.func.hessian(loss)(task.W).reshape(12, 12)
-    # Each of the N terms is a second moment of vectors 2(Wx − y), no longer than 2(ω + radius), with weights of relative
-    # error (8·lg + 9)u; products of sums of N terms add N roundings. (The curvature of the scores enters with Σ(1 − w) = 0.)
+    # Each of the N terms is a second moment of vectors 2(Wx − y), no longer than 2(ω + radius), with weights of
+    # relative error (8·lg + 9)u; sums of N products add N roundings. The scores' curvature enters times Σ(1 − w) = 0.
     size = 6 * 6 * (2 * (float(torch.linalg.matrix_norm(task.W, 2)) + 3)) ** 2
     assert (hessian - expected).abs().max() <= 2**-53 * (8 * math.log2(6) + 9) * size
 
@@ -290,8 +294,8 @@ def test_first_and_second_derivatives_of_the_losses(loss: Callable[[Tensor, Tens
 def test_scores_of_ten_thousand_give_the_exact_loss_and_gradient(dtype: torch.dtype) -> None:
     s = torch.tensor([EXTREME, -EXTREME, EXTREME, -EXTREME], dtype=dtype, requires_grad=True)
     r = torch.tensor([1.0, 4.0, 2.0, 3.0], dtype=dtype)
-    # Ranking −, −, +, + (responses 1, 3, 2, 0): 2·(2e4 + log 2) + log 2. Each + is expected to win half of the rounds it
-    # is in, response 2 in three rounds, response 0 also the fourth, alone: 3/2 and 5/2.
+    # Ranking −, −, +, + (responses 1, 3, 2, 0): 2·(2e4 + log 2) + log 2. Each + is expected to win half of the first
+    # three rounds; response 0 wins the fourth too, alone.
     loss = plackett_luce_nll(s, r)
     expected = torch.tensor(4 * EXTREME + 3 * math.log(2), dtype=dtype)
     assert (loss - expected).abs() <= loss_error(expected, 4) + unit_roundoff(expected) * expected
@@ -328,10 +332,7 @@ def test_steps_are_finite_and_right_when_scores_reach_ten_thousand(dtype: torch.
     task = sample_task(batch=(8,), responses=16, radius=100.0, dtype=dtype)
     assert scores(task).min() < -0.9 * EXTREME
     full, online = gradient_step(task, 0.1), online_gradient_steps(task, 0.1)
-    # The reference is in float64, so the task's own rounding of a score counts: (d_x + d_y + 3)·u·|s|. A score off by δ moves
-    # a mean by ≤ δ·diameter (|Σ_j β_j (δ_j − mean δ) y_j|), and there are N − 1 means.
-    score_error = (task.dim_x + task.dim_y + 3) * unit_roundoff(full) * scores(task).abs().max()
-    allowed = 2 * 0.1 * 15 * 200 * score_error + step_tolerance(task, 0.1)
+    allowed = step_tolerance(task, 0.1)
     assert (full - step_by_autograd(task, 0.1, 16)).abs().max() <= allowed
     for t in range(1, 17):
         assert (online[:, 0, t - 1] - step_by_autograd(task, 0.1, t)).abs().max() <= allowed

@@ -7,7 +7,7 @@ import time
 from .nbval import WORKERS
 
 STAGES = {
-    "style": ["ruff check --quiet", "ruff format --check --quiet"],
+    "style": ["ruff check --quiet --output-format=concise", "ruff format --check --quiet"],
     "ledger": ["icalign ledger"],
     "types": ["mypy"],
     "notebooks": ["tools.nbval"],

@@ -80,7 +80,9 @@ def in_normal_form(page: Page) -> Iterator[str]:
 def executed_in_order(page: Page) -> Iterator[str]:
     """Every code cell was executed, 1 to n from top to bottom, as a fresh kernel does it."""
     counts = [cell.execution_count for cell in page.code]
-    if counts != list(range(1, len(counts) + 1)):
+    if None in counts:
+        yield f"not executed (make run): {counts.count(None)} of {len(counts)} code cells"
+    elif counts != list(range(1, len(counts) + 1)):
         yield f"not executed in order (make run): the execution counts are {counts}"
 
 
@@ -114,7 +116,7 @@ def short_cells(page: Page) -> Iterator[str]:
             yield f"{cell.at}: empty"
         if len(lines) > LINES:
             yield f"{cell.at}: {len(lines)} lines; up to {LINES} are easy to follow"
-        yield from [f"{cell.at}: {len(x)} columns; the page shows {COLUMNS}: {x}" for x in lines if len(x) > COLUMNS]
+        yield from [f"{cell.at}: {len(x)} columns, over {COLUMNS}: {x}" for x in lines if len(x) > COLUMNS]
 
 
 def imports_first(page: Page) -> Iterator[str]:

@@ -86,9 +86,14 @@ def execute(path: Path) -> str:
     from nbclient.exceptions import CellExecutionError
 
     notebook = nbformat.read(path, as_version=4)
-    resources = {"metadata": {"path": str(path.parent)}}
     client = NotebookClient(
-        notebook, kernel_name="python3", resources=resources, timeout=600, coalesce_streams=True, record_timing=False
+        notebook,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(path.parent)}},
+        timeout=600,
+        coalesce_streams=True,  # else one stdout is stored in as many pieces as it happened to arrive in
+        record_timing=False,
+        extra_arguments=["--log-level=CRITICAL"],  # the kernel's messages about itself; a cell's errors are outputs
     )
     try:
         client.execute()

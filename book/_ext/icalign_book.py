@@ -8,7 +8,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import ClassVar
@@ -21,17 +23,7 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 from sphinx.util.nodes import make_refnode
 
-from icalign.ledger import (
-    HOLDS,
-    NEW,
-    SECTIONS,
-    Cover,
-    Entry,
-    Ledger,
-    LedgerError,
-    Status,
-    read,
-)
+from icalign.ledger import SECTIONS, Cover, Entry, Ledger, LedgerError, Status, counted, plural, read
 
 Link = Callable[[str], str | None]
 """The address of a claim's statement, seen from the page that is being written."""
@@ -41,7 +33,7 @@ MEANINGS = {
     Status.PROVED: "computer algebra or an exact decision settles every part, for all sizes",
     Status.HAND: "the same, except for steps that are argued on the page",
     Status.SIZED: "some part is decided exactly, for the sizes named",
-    Status.MEASURED: "some part is checked on seeded random instances only: it speaks about floating point, or awaits a proof",
+    Status.MEASURED: "some part is checked on seeded random instances only (floating point, or no proof yet)",
     Status.PARTIAL: "some part has no evidence",
     Status.UNCONTROLLED: "no broken twin was shown to be rejected",
     Status.OPEN: "stated, without evidence",
@@ -113,15 +105,19 @@ def badge_html(status: Status, label: str) -> str:
     )
 
 
+def scripts_html(text: str) -> str:
+    """Plain mathematics as HTML: ``y_j``, ``x^a``, ``s_τ(1)``, ``e^{−γΔ}`` with their letters low and high."""
+    text = escape(text.replace("`", ""))
+    text = re.sub(r"_(τt?\([^()]*\)|[^\W_]+)", r"<sub>\1</sub>", text)
+    text = re.sub(r"\^([^\W_]+)", r"<sup>\1</sup>", text)
+    text = re.sub(r"_\{([^{}]*)\}", r"<sub>\1</sub>", text)
+    return re.sub(r"\^\{([^{}]*)\}", r"<sup>\1</sup>", text)
+
+
 def statement_html(entry: Entry, link: Link, text: str) -> str:
     """The text, linked to the claim's statement where that stands in a chapter."""
     target = link(entry.claim.id)
     return f'<a href="{escape(target)}">{text}</a>' if target else text
-
-
-def plural(number: int, noun: str) -> str:
-    """``1 control``, ``2 controls``."""
-    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def counts_html(ledger: Ledger) -> str:
@@ -130,7 +126,7 @@ def counts_html(ledger: Ledger) -> str:
         f'<tr><td class="number">{number}</td><td>{badge_html(status, status)}</td><td>{MEANINGS[status]}</td></tr>'
         for status, number in ledger.counts.items()
     )
-    records = ", ".join(plural(number, kind) for kind, number in ledger.evidence.items()) or "no records yet"
+    records = ", ".join(counted(ledger.evidence)) or "no records yet"
     broken = "".join(f"<li>{escape(sentence)}</li>" for sentence in ledger.violations)
     return (
         f'<table class="table ledger-counts"><caption>{len(ledger)} claims; their evidence: {records}.</caption>'
@@ -143,8 +139,8 @@ def counts_html(ledger: Ledger) -> str:
 def parts_html(entry: Entry) -> str:
     """The folded list of a claim's parts, each with how it is covered."""
     items = "".join(
-        f"<li><b>{escape(part.name)}</b>: {escape(part.says.replace('`', ''))}"
-        + (f" ({escape(part.sizes)})" if part.sizes else "")
+        f"<li><b>{escape(part.name)}</b>: {scripts_html(part.says)}"
+        + (f" ({scripts_html(part.sizes)})" if part.sizes else "")
         + f' <span class="cover">{entry.covers[part.name]}</span></li>'
         for part in entry.claim.parts
     )
@@ -155,114 +151,150 @@ def parts_html(entry: Entry) -> str:
 def verdict_html(entry: Entry) -> str:
     """The verdict, on what, and with which qualification."""
     claim = entry.claim
-    if claim.verdict == NEW or (claim.verdict == HOLDS and not claim.says):
-        return claim.verdict
+    says = f"“{escape(claim.says)}”: " if claim.says else ""
     qualified = f" ({escape(claim.qualified)})" if claim.qualified else ""
-    return f"“{escape(claim.says)}”: <b>{claim.verdict}</b>{qualified}"
+    return f"{says}<b>{claim.verdict}</b>{qualified}"
+
+
+def row_html(entry: Entry, link: Link) -> str:
+    """One claim: what it says, how it stands, what the paper has."""
+    claim = entry.claim
+    title = statement_html(entry, link, escape(claim.title))
+    records = " · ".join(counted(entry.evidence))
+    facts = "<br>".join(f"<small>{escape(text)}</small>" for text in (entry.remark, records) if text)
+    place = f"{escape(claim.place)}<br>" if claim.place else ""
+    return (
+        f'<tr id="ledger-{claim.id}"><th scope="row">{title}<br><code>{claim.id}</code>{parts_html(entry)}</th>'
+        f"<td>{badge_html(entry.status, entry.label)}<br>{facts}</td><td>{place}{verdict_html(entry)}</td></tr>"
+    )
 
 
 def table_html(ledger: Ledger, link: Link) -> str:
     """The ledger: one group of rows a chapter, one row a claim."""
-    groups = []
-    for section, entries in ledger.sections().items():
-        rows = "".join(
-            f'<tr id="ledger-{entry.claim.id}"><th scope="row">{statement_html(entry, link, escape(entry.claim.title))}'
-            f"<br><code>{entry.claim.id}</code>{parts_html(entry)}</th>"
-            f"<td>{badge_html(entry.status, entry.label)}<br><small>{escape(entry.remark)}</small></td>"
-            f"<td>{'<br>'.join(plural(number, kind) for kind, number in entry.evidence.items()) or '–'}</td>"
-            f"<td>{escape(entry.claim.place) or '–'}</td><td>{verdict_html(entry)}</td></tr>"
-            for entry in entries
-        )
-        heading = f'<tr><th colspan="5" scope="rowgroup">{section}. {escape(SECTIONS[section])}</th></tr>'
-        groups.append(f"<tbody>{heading}{rows}</tbody>")
-    columns = "".join(
-        f'<th scope="col">{name}</th>' for name in ("Claim", "Status", "Evidence", "In the paper", "Verdict")
+    columns = "".join(f'<th scope="col">{name}</th>' for name in ("Claim", "Status and evidence", "In the paper"))
+    groups = "".join(
+        f'<tbody><tr><th colspan="3" scope="rowgroup">{section}. {escape(SECTIONS[section])}</th></tr>'
+        + "".join(row_html(entry, link) for entry in entries)
+        + "</tbody>"
+        for section, entries in ledger.sections().items()
     )
     return (
         '<div class="ledger-frame" tabindex="0" role="region" aria-label="The ledger">'
-        f'<table class="table ledger"><thead><tr>{columns}</tr></thead>{"".join(groups)}</table></div>'
+        f'<table class="table ledger"><thead><tr>{columns}</tr></thead>{groups}</table></div>'
     )
 
 
 # ─── the graph ───────────────────────────────────────────────────────────────────────────────────
 
-WIDTH, LEFT, BOX, GAP_X, GAP_Y, BAND = 780, 34, 24, 10, 20, 16
-LETTER = 6.35  # width of one letter of the boxes' 10.5px monospace, a little on the wide side
+WIDTH, LEFT, BOX, GAP_X, GAP_Y, BAND = 688, 28, 24, 10, 22, 16
+LETTER = 6.35  # width of a letter of 10.5px monospace, a little on the wide side
 
 
-def layout(
-    ledger: Ledger,
-) -> tuple[dict[str, tuple[float, float, float]], dict[int, float], float]:
-    """The place (left, top, width) of each box, the top of each chapter's band, and the height of all.
+@dataclass(frozen=True)
+class Box:
+    """A claim's place in the drawing."""
 
-    Boxes stand in reading order, a band a chapter, as many on a line as fit: an arrow from what is used to what
-    uses it then runs downwards, or along a band.
+    left: float
+    top: float
+    width: float
+
+
+def lines(entries: Sequence[Entry]) -> list[list[tuple[str, float]]]:
+    """The claims of a chapter, each with the width of its box, as many on a line as fit."""
+    rows: list[list[tuple[str, float]]] = [[]]
+    for entry in entries:
+        width = (len(entry.claim.id) + 2) * LETTER + 12
+        if rows[-1] and LEFT + sum(w + GAP_X for _, w in rows[-1]) + width > WIDTH:
+            rows.append([])
+        rows[-1].append((entry.claim.id, width))
+    return rows
+
+
+def layout(ledger: Ledger) -> tuple[dict[str, Box], dict[int, float], float]:
+    """The box of each claim, the top of each chapter's band, and the height of all.
+
+    Claims stand in reading order, a band a chapter, each line centred: an arrow from what is used to what uses it
+    then runs downwards, or along a line.
     """
-    boxes: dict[str, tuple[float, float, float]] = {}
+    boxes: dict[str, Box] = {}
     bands: dict[int, float] = {}
-    top = 8.0
+    top = 20.0
     for section, entries in ledger.sections().items():
         bands[section] = top
-        left = float(LEFT)
-        for entry in entries:
-            width = (len(entry.claim.id) + 2) * LETTER + 12
-            if left > LEFT and left + width > WIDTH:
-                left, top = float(LEFT), top + BOX + GAP_Y
-            boxes[entry.claim.id] = (left, top, width)
-            left += width + GAP_X
-        top += BOX + GAP_Y + BAND
-    return boxes, bands, top - BAND
+        for row in lines(entries):
+            left = LEFT + (WIDTH - LEFT - sum(width + GAP_X for _, width in row) + GAP_X) / 2
+            for name, width in row:
+                boxes[name] = Box(left, top, width)
+                left += width + GAP_X
+            top += BOX + GAP_Y
+        top += BAND
+    return boxes, bands, top - BAND - GAP_Y + 6
 
 
-def edge_path(start: tuple[float, float, float], end: tuple[float, float, float]) -> str:
+def ports(box: Box, others: Sequence[Box]) -> list[float]:
+    """Where along a box its arrows meet it: apart, and in the order in which they come, so that they cross less."""
+    order = sorted(range(len(others)), key=lambda index: others[index].left)
+    return [box.left + box.width * (order.index(index) + 1) / (len(others) + 1) for index in range(len(others))]
+
+
+def edge_path(x0: float, start: Box, x1: float, end: Box) -> str:
     """A curve from the foot of one box to the head of another, or over the top between boxes on one line."""
-    (x0, y0, w0), (x1, y1, w1) = start, end
-    a, c = x0 + w0 / 2, x1 + w1 / 2
-    if y0 == y1:
-        bend = min(GAP_Y - 4.0, 6 + abs(c - a) / 16)
-        return f"M{a:.0f} {y0:.0f}C{a:.0f} {y0 - bend:.0f} {c:.0f} {y0 - bend:.0f} {c:.0f} {y0:.0f}"
-    b, d = (y0 + BOX, y1) if y0 < y1 else (y0, y1 + BOX)
-    middle = (b + d) / 2
-    return f"M{a:.0f} {b:.0f}C{a:.0f} {middle:.0f} {c:.0f} {middle:.0f} {c:.0f} {d:.0f}"
+    if start.top == end.top:
+        y = start.top - min(GAP_Y - 6.0, 6 + abs(x1 - x0) / 16)
+        return f"M{x0:.0f} {start.top:.0f}C{x0:.0f} {y:.0f} {x1:.0f} {y:.0f} {x1:.0f} {end.top:.0f}"
+    y0, y1 = (start.top + BOX, end.top) if start.top < end.top else (start.top, end.top + BOX)
+    middle = (y0 + y1) / 2
+    return f"M{x0:.0f} {y0:.0f}C{x0:.0f} {middle:.0f} {x1:.0f} {middle:.0f} {x1:.0f} {y1:.0f}"
+
+
+def edges_svg(ledger: Ledger, boxes: dict[str, Box]) -> Iterator[str]:
+    """The arrows, from what is used to what uses it."""
+    leave: dict[tuple[str, str], float] = {}
+    arrive: dict[tuple[str, str], float] = {}
+    for name, box in boxes.items():
+        users, used = ledger.used_by(name), ledger[name].claim.uses
+        leave |= zip([(name, user) for user in users], ports(box, [boxes[user] for user in users]), strict=True)
+        arrive |= zip([(one, name) for one in used], ports(box, [boxes[one] for one in used]), strict=True)
+    for used, user in ledger.graph:
+        path = edge_path(leave[used, user], boxes[used], arrive[used, user], boxes[user])
+        title = f"<title>{user} uses {used}</title>"
+        yield f'<path class="edge edge-{used} edge-{user}" marker-end="url(#arrow)" d="{path}">{title}</path>'
+
+
+def node_svg(entry: Entry, box: Box, link: Link) -> str:
+    """One claim: a box that links to its statement, and says title and status when pointed at."""
+    name, status = entry.claim.id, entry.status
+    says = escape(f"{entry.claim.title}: {entry.label}")
+    x, y, width = f"{box.left:.1f}", f"{box.top:.1f}", f"{box.width:.1f}"
+    body = (
+        f'<title>{says}</title><rect x="{x}" y="{y}" width="{width}" height="{BOX}" rx="4"/>'
+        f'<text x="{x}" y="{y}" dx="7" dy="16"><tspan class="glyph">{status.glyph}</tspan> {name}</text>'
+    )
+    attributes = f'id="node-{name}" class="node {css(status)}"'
+    if target := link(name):
+        return f'<a {attributes} href="{escape(target)}" aria-label="{name}. {says}">{body}</a>'
+    return f"<g {attributes}>{body}</g>"
 
 
 def graph_svg(ledger: Ledger, link: Link) -> str:
     """The graph as inline SVG; pointing at a claim brings out its arrows."""
     boxes, bands, height = layout(ledger)
-    svg = [
-        f'<svg class="claim-graph" viewBox="0 0 {WIDTH} {height:.0f}" width="{WIDTH}" height="{height:.0f}" '
-        'role="group" aria-labelledby="claim-graph-title"><title id="claim-graph-title">Which claim uses which: '
-        f"{plural(len(ledger), 'claim')}, {plural(len(ledger.graph), 'arrow')}</title>",
-    ]
-    # One rule a claim, so that no script is needed.
+    title = f"Which claim uses which: {plural(len(ledger), 'claim')}, {plural(len(ledger.graph), 'arrow')}"
+    # One rule a claim does the bringing out, without a script.
     rules = "".join(
         f".claim-graph:has(#node-{name}:hover,#node-{name}:focus-visible) .edge-{name}{{opacity:1;stroke-width:2px}}"
         for name in boxes
     )
-    svg.append(f"<style>{rules}</style>")
-    for section, top in bands.items():
-        line = f'<path class="band" d="M0 {top - 11:.0f}H{WIDTH}"/>' if section != min(bands) else ""
-        svg.append(f'{line}<text class="band" x="2" y="{top + 17:.0f}">{section}</text>')
-    for used, user in ledger.graph:
-        svg.append(
-            f'<path class="edge edge-{used} edge-{user}" d="{edge_path(boxes[used], boxes[user])}">'
-            f"<title>{user} uses {used}</title></path>"
-        )
-    for entry in ledger:
-        name, status = entry.claim.id, entry.status
-        left, top, width = boxes[name]
-        says = escape(f"{entry.claim.title}: {entry.label}")
-        body = (
-            f'<title>{says}</title><rect x="{left:.1f}" y="{top:.1f}" width="{width:.1f}" height="{BOX}" rx="4"/>'
-            f'<text x="{left + 7:.1f}" y="{top + 16:.1f}"><tspan class="glyph">{status.glyph}</tspan> {name}</text>'
-        )
-        target = link(name)
-        attributes = f'id="node-{name}" class="node {css(status)}"'
-        if target:
-            svg.append(f'<a {attributes} href="{escape(target)}" aria-label="{name}. {says}">{body}</a>')
-        else:
-            svg.append(f"<g {attributes}>{body}</g>")
-    return "".join(svg) + "</svg>"
+    borders = "".join(f'<path class="band" d="M0 {top - 20:.0f}H{WIDTH}"/>' for top in list(bands.values())[1:])
+    numbers = "".join(f'<text class="band" x="2" y="{top + 17:.0f}">{n}</text>' for n, top in bands.items())
+    marker = 'viewBox="0 0 6 6" refX="5.5" refY="3" markerWidth="5" markerHeight="5" orient="auto"'
+    return (
+        f'<svg class="claim-graph" viewBox="0 0 {WIDTH} {height:.0f}" width="{WIDTH}" height="{height:.0f}" '
+        f'role="group" aria-labelledby="claim-graph-title"><title id="claim-graph-title">{title}</title>'
+        f'<style>{rules}</style><defs><marker id="arrow" {marker}><path d="M0 0L6 3L0 6z"/></marker></defs>'
+        f"{borders}{numbers}{''.join(edges_svg(ledger, boxes))}"
+        f"{''.join(node_svg(entry, boxes[entry.claim.id], link) for entry in ledger)}</svg>"
+    )
 
 
 def graph_html(ledger: Ledger, link: Link) -> str:

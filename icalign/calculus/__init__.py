@@ -5,10 +5,10 @@ Three outcomes are kept apart. A statement is *proved* (every link of a :class:`
 """
 
 from .chain import Chain, Limit
+from .printing import Shown, show, show_blocks, typeset
 from .reals import implied
 from .signs import nonnegative, positive
-from .sums import first, pull, sums_at, zero
-from .printing import typeset, typeset_blocks
+from .sums import first, pull, split_at, sums_at, zero
 from .witness import NotShown, Point, ShownFalse, evaluate
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "Limit",
     "NotShown",
     "Point",
+    "Shown",
     "ShownFalse",
     "evaluate",
     "first",
@@ -23,8 +24,10 @@ __all__ = [
     "nonnegative",
     "positive",
     "pull",
+    "show",
+    "show_blocks",
+    "split_at",
     "sums_at",
     "typeset",
-    "typeset_blocks",
     "zero",
 ]

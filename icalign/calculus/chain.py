@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import mpmath
 import sympy as sp
+from sympy.concrete.expr_with_limits import ExprWithLimits
 
-from .signs import nonnegative, positive
-from .sums import zero
+from .monotone import dominated
 from .printing import typeset
-from .witness import NotShown, Point, ShownFalse, evaluate
+from .numbers import compare
+from .signs import defined, nonnegative, positive, real
+from .sums import put, zero
+from .witness import NotShown, Point, ShownFalse, Undefined, admissible, evaluate
 
 SAMPLES = 12  # random points at which every link is evaluated before it is decided
-_DIGITS = 120  # working precision there; differences below 10^-80, relatively, count as equal
-_EQUAL = sp.Rational(1, 10**80)
+Bounds = Mapping[sp.Symbol, Any]  # lower bounds of integer symbols
 _SYMBOL = {"=": "=", "≤": r"\le", "<": "<"}
 
 
@@ -28,7 +31,56 @@ class Link:
     op: str
     right: Any
     by: str
-    lifted: tuple[Any, Link] | None = None  # (f, a ≤ b) when this link is f(a) ≤ f(b)
+
+    @property
+    def trivial(self) -> bool:
+        """Whether both sides are written alike, so that the link states nothing."""
+        return self.op != "<" and bool(self.left == self.right)
+
+    def decided(self, at_least: Bounds) -> bool:
+        """Decide the link by rewriting; lower bounds enter as N = low + n with n ≥ 0."""
+        if isinstance(self.left, sp.MatrixExpr | sp.MatrixBase):
+            return self.op == "=" and zero(self.left - self.right)
+        left, right = _shifted(sp.Tuple(self.left, self.right), at_least)
+        return zero(right - left) if self.op == "=" else dominated(left, right, strict=self.op == "<")
+
+
+@dataclass(frozen=True)
+class Lifted(Link):
+    """f(a) op f(b) because a op b and f increases on t ≥ 0."""
+
+    function: Any
+    inner: Link
+
+    def decided(self, at_least: Bounds) -> bool:
+        """Decide a op b, a ≥ 0 and the sign of f′."""
+        if not self.inner.decided(at_least):
+            return False
+        start = _shifted(self.inner.left, at_least)
+        t = sp.Dummy("t", nonnegative=True, positive=positive(start) or None)
+        value, slope = [_shifted(expr, at_least) for expr in (self.function(t), sp.diff(self.function(t), t))]
+        images = [(side, self.function(t).subs(t, side)) for side in (self.inner.left, self.inner.right)]
+        if not all([zero(self.function(side) - image) for side, image in images]):
+            return False  # the function does not treat all expressions alike
+        if self.op == "=":
+            return True
+        increases = positive(slope) if self.op == "<" else nonnegative(slope)
+        return nonnegative(start) and defined(value) and defined(slope) and increases
+
+
+@dataclass(frozen=True)
+class Telescoped(Link):
+    """Σ_{k=a}^{b} f(k) = F(b+1) − F(a) because F(k+1) − F(k) = f(k)."""
+
+    antidifference: sp.Lambda
+
+    def decided(self, at_least: Bounds) -> bool:
+        """Decide that F has the difference f and that the range does not run backwards."""
+        ((index, low, high),) = self.left.limits
+        F, k = self.antidifference, sp.Dummy("k", integer=True)
+        count = _shifted(high - low + 1, at_least)
+        step = F(k + 1) - F(k) - put(self.left.function, index, k)
+        return bool(count.is_integer) and nonnegative(count) and zero(_shifted(step, at_least))
 
 
 class Chain:
@@ -64,8 +116,20 @@ class Chain:
 
     def through(self, function: Any, by: str = "") -> Chain:
         """The chain with f applied to all its expressions; the check shows that f increases on t ≥ 0."""
-        links = [Link(function(x.left), x.op, function(x.right), by or x.by, (function, x)) for x in self.links]
+        links = [Lifted(function(x.left), x.op, function(x.right), by or x.by, function, x) for x in self.links]
         return Chain(function(self.start), tuple(links))
+
+    def telescopes(self, antidifference: sp.Lambda, by: str = "the sum telescopes") -> Chain:
+        """The chain, ended by a sum Σf over k = a…b, with ``= F(b+1) − F(a)``; the check shows F(k+1) − F(k) = f(k).
+
+        Raises:
+            ValueError: the chain does not end in one sum.
+        """
+        if not (isinstance(self.end, sp.Sum) and len(self.end.limits) == 1):
+            raise ValueError(f"only a sum telescopes, got {self.end}")
+        ((_, low, high),) = self.end.limits
+        right = antidifference(high + 1) - antidifference(low)
+        return Chain(self.start, (*self.links, Telescoped(self.end, "=", right, by, antidifference)))
 
     def then(self, other: Chain) -> Chain:
         """This chain followed by one that starts where it ends.
@@ -82,30 +146,70 @@ class Chain:
         """All its expressions, in order."""
         return [self.start, *[link.right for link in self.links]]
 
-    def check(self, at_least: Mapping[sp.Symbol, int] | None = None) -> None:
-        """Decide every link, for all admissible values; ``at_least`` gives lower bounds of integer symbols.
+    def check(self, at_least: Bounds | None = None) -> None:
+        """Decide every link, for all admissible values.
+
+        Args:
+            at_least: lower bounds of integer symbols, numbers (N ≥ 2) or expressions (N ≥ k).
 
         Raises:
             ShownFalse: random admissible numbers refute a link.
-            NotShown: the rules do not decide a link.
-            ValueError: the chain has no link.
+            NotShown: the rules do not decide a link, or that both sides have a (real) value at all.
+            ValueError: the chain states nothing: it has no link, or a link with both sides written alike.
         """
+        self._refuse_nothing()
+        refuse_homonyms(self.expressions)
+        for link in self.links:
+            for seed in range(SAMPLES):
+                point = Point(seed=seed, at_least=at_least)
+                if compare(link.left, link.op, link.right, point) == "fails":
+                    raise _refutation(link, point)
+            for side in (link.left, link.right):
+                if not defined(_shifted(side, at_least or {})):
+                    raise NotShown(f"not shown to be defined everywhere (no division by 0, no empty log): {side}")
+                if link.op != "=" and not real(side):
+                    raise NotShown(f"an inequality needs real symbols: {side}")
+            if not link.decided(at_least or {}):
+                raise NotShown(f"not shown: {link.left} {link.op} {link.right}")
+
+    def _refuse_nothing(self) -> None:
         if not self.links:
             raise ValueError("a chain without a link states nothing")
         for link in self.links:
-            for seed in range(SAMPLES):
-                _try(link, Point(seed=seed, at_least=at_least))
-            if not _decided(link, at_least or {}):
-                raise NotShown(f"not shown: {link.left} {link.op} {link.right}")
+            if link.trivial:
+                raise ValueError(f"{link.left} {link.op} {link.right} states nothing: both sides are written alike")
 
     def evaluate(self, point: Point) -> None:
-        """Try every link on the numbers of one point.
+        """Try every link on the numbers of one point; equality is tried to a hundred digits.
 
         Raises:
             ShownFalse: a link fails there.
+            NotShown: a side has no value there.
+            ValueError: the chain states nothing.
         """
+        self._refuse_nothing()
         for link in self.links:
-            _try(link, point)
+            found = compare(link.left, link.op, link.right, point)
+            if found == "fails":
+                raise _refutation(link, point)
+            if found == "undefined":
+                raise NotShown(f"no value at {point.instance}: {link.left} {link.op} {link.right}")
+
+    def certify(self, point: Point) -> None:
+        """Prove every inequality of the chain at one point, in interval arithmetic.
+
+        Raises:
+            ShownFalse: a link fails there.
+            NotShown: the intervals overlap; intervals never prove an equality.
+            ValueError: the chain states nothing.
+        """
+        self._refuse_nothing()
+        for link in self.links:
+            found = compare(link.left, link.op, link.right, point)
+            if found == "fails":
+                raise _refutation(link, point)
+            if found != "holds" or link.op == "=":
+                raise NotShown(f"not decided by intervals at {point.instance}: {link.left} {link.op} {link.right}")
 
     @property
     def latex(self) -> str:
@@ -119,6 +223,9 @@ class Chain:
             lines.append(rf"{_SYMBOL[link.op]}\;&{typeset(link.right)}{reason}")
         return r"\begin{aligned}" + r" \\ ".join(lines) + r"\end{aligned}"
 
+    def _repr_latex_(self) -> str:
+        return f"$$ {self.latex} $$"
+
 
 @dataclass(frozen=True)
 class Limit:
@@ -130,94 +237,146 @@ class Limit:
     value: sp.Expr
     side: str = "-"
 
-    def check(self, at_least: Mapping[sp.Symbol, int] | None = None) -> None:
+    def check(self, at_least: Bounds | None = None) -> None:
         """Decide the limit by sympy, after a look at numbers on the way there.
 
         Raises:
             ShownFalse: the numbers do not come near the value.
-            NotShown: sympy finds no limit, or another one; or the expression holds a sum.
+            NotShown: sympy finds no limit, or another one; or the expression holds a sum, or may have no value.
+            ValueError: no limit is stated: the value depends on the variable, or the way lies outside its assumptions.
         """
-        if self.expr.has(sp.Sum):
+        self._refuse_ill_stated()
+        refuse_homonyms([self.expr, self.value, self.to])
+        if self.expr.has(ExprWithLimits) or self.value.has(ExprWithLimits):
             raise NotShown("limits are taken of closed forms only")
         for seed in range(SAMPLES):
             _approach(self, Point(seed=seed, at_least=at_least))
+        near = self._nearby()
+        expr, value, to = [_shifted(part, at_least or {}) for part in (self.expr, self.value, self.to)]
+        if not (value in (sp.oo, -sp.oo) or defined(value)) or not defined(_shifted(near, at_least or {})):
+            raise NotShown(f"not shown to be defined on the way: {self.expr}, {self.value}")
         try:
-            found = sp.limit(self.expr, self.variable, self.to, self.side)
-        except NotImplementedError as error:
+            found = sp.limit(expr, self.variable, to, self.side)
+        except (NotImplementedError, ValueError, TypeError, sp.PoleError) as error:
             raise NotShown(f"sympy finds no limit of {self.expr}") from error
-        if found != self.value and not zero(found - self.value):
+        if found == value:
+            return
+        if found.has(sp.oo, -sp.oo, sp.zoo, sp.nan, sp.AccumBounds, sp.Limit) or value.is_finite is False:
             raise NotShown(f"sympy finds the limit {found}, not {self.value}")
+        if not zero(found - value):
+            raise NotShown(f"sympy finds the limit {found}, not {self.value}")
+
+    def _refuse_ill_stated(self) -> None:
+        if self.side not in ("-", "+"):
+            raise ValueError(f"side: {self.side!r}, expected '-' (from below) or '+' (from above)")
+        if self.variable in self.value.free_symbols | self.to.free_symbols:
+            raise ValueError(f"the limit must not depend on its variable {self.variable}")
+        if self.variable not in self.expr.free_symbols:
+            raise ValueError(f"{self.expr} does not depend on {self.variable}: its limit states nothing")
+
+    def _way(self, k: int) -> sp.Expr:
+        """A place on the way: 2^k + 1, or 2^−k from the end."""
+        if self.to in (sp.oo, -sp.oo):
+            return sp.sign(self.to) * (2**k + 1)
+        away = sp.Rational(1, 2**k)
+        return self.to - away if self.side == "-" else self.to + away
+
+    def _nearby(self) -> sp.Expr:
+        """The expression near the end of the way, the variable written as what is left of it."""
+        if self.to in (sp.oo, -sp.oo):
+            far = sp.Dummy(self.variable.name, positive=True, integer=self.variable.is_integer)
+            return self.expr.subs(self.variable, sp.sign(self.to) * (far + 1))
+        gap = sp.Dummy("gap", positive=True)
+        return self.expr.subs(self.variable, self.to - gap / (1 + gap) if self.side == "-" else self.to + gap)
 
     @property
     def expressions(self) -> list[Any]:
         """What the statement speaks of."""
-        return [self.expr, self.value]
+        bound = sp.Dummy(self.variable.name, real=True)  # so that it is taken for no size and no hypothesis
+        return [self.expr.subs(self.variable, bound), self.value]
 
     @property
     def latex(self) -> str:
         """The statement, typeset."""
-        return (
-            rf"\lim_{{{sp.latex(self.variable)} \to {sp.latex(self.to)}}} {typeset(self.expr)} = {typeset(self.value)}"
-        )
+        side = "" if self.to in (sp.oo, -sp.oo) else rf"^{{{self.side}}}"
+        way = rf"{sp.latex(self.variable)} \to {sp.latex(self.to)}{side}"
+        return rf"\lim_{{{way}}} {typeset(self.expr)} = {typeset(self.value)}"
 
 
-def _show(value: Any) -> str:
-    return mpmath.nstr(value, 12) if isinstance(value, mpmath.mpf) else str(value)
+def _refutation(link: Link, point: Point) -> ShownFalse:
+    """The numbers of both sides at the point, for a reader."""
+    sides = []
+    with mpmath.workdps(40):
+        for side in (link.left, link.right):
+            value = evaluate(side, point.within(mpmath.mp))
+            sides.append(mpmath.nstr(value, 12) if isinstance(value, mpmath.mpf) else str(value))
+    return ShownFalse(f"{sides[0]} {link.op} {sides[1]} is false", point.instance)
 
 
-def _try(link: Link, point: Point) -> None:
-    """Raise ShownFalse when the link fails at the point."""
-    with mpmath.workdps(_DIGITS):
-        left, right = evaluate(link.left, point), evaluate(link.right, point)
-        if hasattr(left, "shape"):
-            pairs = list(zip(left.ravel(), right.ravel(), strict=True)) if left.shape == right.shape else []
-            holds = left.shape == right.shape and all([_holds(a, link.op, b) for a, b in pairs])
-        else:
-            holds = _holds(left, link.op, right)
-        if not holds:
-            sides = f"{_show(left)} {link.op} {_show(right)} is false"
-            raise ShownFalse(sides, point.instance)
+def refuse_homonyms(expressions: Sequence[Any]) -> None:
+    """Raise when two different free symbols have one name: a reader would take them for the same.
+
+    Raises:
+        ValueError: naming it.
+    """
+    found: dict[str, Any] = {}
+    for symbol in sorted(set().union(*[sp.sympify(e).free_symbols for e in expressions]), key=str):
+        if isinstance(symbol, sp.Symbol | sp.MatrixSymbol) and found.setdefault(symbol.name, symbol) != symbol:
+            raise ValueError(f"two different symbols are called {symbol.name}")
 
 
-def _holds(left: Any, op: str, right: Any) -> bool:
-    near = abs(left - right) <= mpmath.mpf(10) ** -80 * (1 + abs(left) + abs(right))
-    if op == "=":
-        return bool(near)
-    return bool(left < right and not near) if op == "<" else bool(left <= right or near)
+_DIGITS = 700  # of the numbers along the way to a limit, the last of them 2^-400 from its end
+_STAYS = 0.9  # a distance that shrinks by less between 2^-100 and 2^-400 does not go to 0
 
 
 def _approach(limit: Limit, point: Point) -> None:
-    """Raise ShownFalse unless the distance to the value shrinks on the way to the point."""
-    if (limit.to.is_finite is False and limit.to is not sp.oo) or limit.value.is_finite is False:
-        return
+    """Raise ShownFalse unless the distance to the value shrinks (or the values grow) on the way to the point."""
     with mpmath.workdps(_DIGITS):
-        evaluate(limit.expr, point)  # completes the point
-        value = evaluate(limit.value, point)
-        distances = []
-        for k in (20, 60):
-            away = sp.Rational(1, 2**k)
-            there = 2**k if limit.to is sp.oo else limit.to - away if limit.side == "-" else limit.to + away
-            at = Point({**point.values, limit.variable: there})
-            distances.append(abs(evaluate(limit.expr, at) - value))
-        if not (distances[1] <= distances[0] / 2 or distances[1] <= mpmath.mpf(10) ** -80):
-            raise ShownFalse(f"the distance to {_show(value)} stays at {_show(distances[1])}", point.instance)
+        try:
+            end = evaluate(limit.to, point) if limit.to.is_finite is not False else limit.to
+            value = evaluate(limit.value, point) if limit.value.is_finite is not False else limit.value
+            seen = [_there(limit, k, point) for k in (100, 400)]
+        except Undefined:
+            return
+        if value in (sp.oo, -sp.oo):
+            sign = 1 if value is sp.oo else -1
+            if not sign * seen[1] > max(sign * seen[0], 0):
+                raise ShownFalse(f"{mpmath.nstr(seen[1], 12)} on the way to {value}", point.instance)
+            return
+        before, after = abs(seen[0] - value), abs(seen[1] - value)
+        if after > mpmath.mpf(10) ** -60 and after >= _STAYS * before:
+            what = f"the distance to {mpmath.nstr(value, 12)} stays at {mpmath.nstr(after, 12)}"
+            raise ShownFalse(f"{what} as {limit.variable} goes to {end}", point.instance)
 
 
-def _decided(link: Link, at_least: Mapping[sp.Symbol, int]) -> bool:
-    """Decide a link by rewriting; lower bounds enter as N = low + n with n ≥ 0."""
-    if isinstance(link.left, sp.MatrixExpr | sp.MatrixBase):
-        return link.op == "=" and zero(link.left - link.right)
-    if link.lifted is not None:
-        function, inner = link.lifted
-        t = sp.Dummy("t", nonnegative=True)
-        slope = sp.diff(function(t), t)
-        increases = positive(slope) if link.op == "<" else nonnegative(slope)
-        start = _shifted(inner.left, at_least)
-        return increases and nonnegative(start) and _decided(inner, at_least)
-    difference = _shifted(link.right - link.left, at_least)
-    return {"=": zero, "≤": nonnegative, "<": positive}[link.op](difference)
+def _there(limit: Limit, k: int, point: Point) -> Any:
+    """The expression at a place on the way, the other symbols as in the point."""
+    way = limit._way(k)
+    evaluate(way, point)
+    place = sp.Rational(way.subs(point.values))
+    if not admissible(limit.variable, place):
+        raise ValueError(f"{limit.variable} = {place} on the way to {limit.to} is against its assumptions")
+    shared = point.without(limit.variable)
+    shared.values[limit.variable] = place
+    found = evaluate(limit.expr, shared)
+    point.values.update({key: number for key, number in shared.values.items() if key != limit.variable})
+    return found
 
 
-def _shifted(expr: Any, at_least: Mapping[sp.Symbol, int]) -> sp.Expr:
-    lifted = {symbol: low + sp.Dummy(symbol.name, integer=True, nonnegative=True) for symbol, low in at_least.items()}
-    return sp.sympify(expr).subs(lifted)
+def _shifted(expr: Any, at_least: Bounds) -> Any:
+    """The expression with N = low + n, n ≥ 0, for every lower bound."""
+    expr, left = sp.sympify(expr), dict(at_least)
+    for _ in range(len(left)):  # a bound may name a symbol that has a bound itself
+        for symbol, low in left.items():
+            if not symbol.is_integer:
+                raise ValueError(f"at_least: {symbol} is not an integer symbol; write it as its bound plus slack")
+            if symbol in sp.sympify(low).free_symbols:
+                raise ValueError(f"at_least: {symbol} is bounded by itself")
+            expr = put(expr, symbol, low + _surplus(symbol))
+    return expr
+
+
+@cache
+def _surplus(symbol: sp.Symbol) -> sp.Symbol:
+    """n = N − low; always the same symbol, so that shifted expressions stay comparable."""
+    return sp.Dummy(symbol.name, integer=True, nonnegative=True)

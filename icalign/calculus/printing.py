@@ -49,11 +49,32 @@ def typeset(expr: Any) -> str:
     """LaTeX of a scalar or matrix expression; variables bound by :func:`~icalign.calculus.pull` show as k, l, …"""
     expr = sp.sympify(expr)
     bound = sorted({s for s in expr.atoms(sp.Symbol) if s.name.startswith("kappa_")}, key=lambda s: s.name)
-    readable = expr.xreplace({old: sp.Symbol(new, integer=True) for old, new in zip(bound, "klmn", strict=False)})
+    taken = {s.name for s in expr.atoms(sp.Symbol)}
+    names = [name for name in ("k", "l", "m", "n", "k'", "l'", "m'", "n'", "k''", "l''") if name not in taken]
+    readable = expr.xreplace({old: sp.Symbol(new, integer=True) for old, new in zip(bound, names, strict=False)})
     return str(_Printer().doprint(readable))
 
 
-def typeset_blocks(matrix: sp.BlockMatrix, *, rows: list[str] | None = None, columns: list[str] | None = None) -> str:
+class Shown:
+    """LaTeX that shows itself as the output of a cell."""
+
+    def __init__(self, latex: str) -> None:
+        self.latex = latex
+
+    def _repr_latex_(self) -> str:
+        return f"$$ {self.latex} $$"
+
+    def __repr__(self) -> str:
+        return self.latex
+
+
+def show(**named: Any) -> Shown:
+    """Named expressions as equations name = expression, for the output of a cell: ``show(W_Q=…, W_K=…)``."""
+    equations = [rf"{name} &= {typeset(expr)}" for name, expr in named.items()]
+    return Shown(rf"\begin{{aligned}} {(chr(92) * 2).join(equations)} \end{{aligned}}")
+
+
+def show_blocks(matrix: sp.BlockMatrix, *, rows: list[str] | None = None, columns: list[str] | None = None) -> Shown:
     """A block matrix with the names of its block rows and columns around it (``bordermatrix`` is not in MathJax)."""
 
     def names(texts: list[str]) -> list[str]:
@@ -68,4 +89,4 @@ def typeset_blocks(matrix: sp.BlockMatrix, *, rows: list[str] | None = None, col
         head = " & ".join(([""] if rows else []) + names(columns))
         body = rf"{head} \\ \hline {body}"
     shape = ("r|" if rows else "") + "c" * width
-    return rf"\begin{{array}}{{{shape}}} {body} \end{{array}}"
+    return Shown(rf"\begin{{array}}{{{shape}}} {body} \end{{array}}")

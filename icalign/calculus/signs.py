@@ -5,12 +5,14 @@ True is a proof, False means only "not shown". Hypotheses enter as slack: a gap 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
+from typing import Any
 
 import sympy as sp
+from sympy.concrete.expr_with_limits import ExprWithLimits
 
-from .sums import cancels, gather, pull
+from .sums import cancels, gather, pull, put
 
 _DEPTH = 4  # how many rewritings deep the search goes
 
@@ -23,6 +25,64 @@ def nonnegative(expr: sp.Expr) -> bool:
 def positive(expr: sp.Expr) -> bool:
     """Decide expr > 0 for all admissible values of its symbols."""
     return _decide(sp.sympify(expr), True, _DEPTH)
+
+
+Condition = tuple[Callable[[Any], bool], list[Any]]
+
+
+def defined(expr: Any) -> bool:
+    """Decide that the expression has a value for all admissible values of its symbols.
+
+    No denominator vanishes, logarithms are taken of positive numbers and roots of nonnegative ones, sums and products
+    run over integers; also inside of sums and products, for every value of their variables.
+    """
+    return all([any([holds(subject) for subject in subjects]) for holds, subjects in _conditions(expr)])
+
+
+def _conditions(expr: Any) -> list[Condition]:
+    """What must hold for the expression to have a value; each time one of several expressions must be so."""
+    if isinstance(expr, sp.MatrixBase):
+        return [condition for entry in expr for condition in _conditions(entry)]
+    if isinstance(expr, ExprWithLimits):
+        return _conditions_within(expr)
+    found = [condition for argument in expr.args for condition in _conditions(argument)]
+    if isinstance(expr, sp.log):
+        found.append((positive, [expr.args[0]]))
+    elif isinstance(expr, sp.Pow) and expr.exp.is_nonnegative is not True:
+        found.append((_nonzero if expr.exp.is_integer else positive, [expr.base]))
+    elif isinstance(expr, sp.Pow) and not expr.exp.is_integer:
+        found.append((nonnegative, [expr.base]))
+    elif expr in (sp.nan, sp.zoo, sp.oo, -sp.oo, sp.I):
+        found.append((lambda _: False, [expr]))
+    return found
+
+
+def _conditions_within(expr: Any) -> list[Condition]:
+    *inner, (index, low, high) = expr.limits
+    body = expr.func(expr.function, *inner) if inner else expr.function
+    found = [*_conditions(low), *_conditions(high)]
+    found += [(lambda end: bool(end.is_integer), [end]) for end in (low, high)]
+    terms = list(general_term(body, index, low, high))
+    conditions = [_conditions(term) for term in terms]
+    if len({len(same) for same in conditions}) > 1:
+        return [*found, (defined, terms)]
+    for same in zip(*conditions, strict=True):
+        found.append((same[0][0], [subject for _, subjects in same for subject in subjects]))
+    return found
+
+
+def _nonzero(expr: Any) -> bool:
+    return expr.is_zero is False or positive(expr) or positive(-expr)
+
+
+def real(expr: sp.Expr) -> bool:
+    """Whether all symbols are real; what :func:`defined` passes is then a real number. Matrix entries are real here."""
+    return all([isinstance(s, sp.MatrixSymbol) or bool(s.is_extended_real) for s in _variables(expr)])
+
+
+def _variables(expr: sp.Expr) -> set[Any]:
+    """The free symbols, the names of families left out in favour of their entries."""
+    return expr.free_symbols - {family.label for family in expr.atoms(sp.IndexedBase)}
 
 
 @lru_cache(maxsize=4096)
@@ -64,8 +124,8 @@ def _by_shape(expr: sp.Expr, strict: bool, depth: int) -> bool:
         return _terms(expr, strict, depth) or _increasing(expr, strict, depth)
     if isinstance(expr, sp.Pow):
         if expr.exp.is_Integer and expr.exp % 2 == 0 and not strict:
-            return bool(expr.base.is_real)
-        return bool(expr.exp.is_real) and _decide(expr.base, strict or expr.exp.is_nonnegative is not True, depth)
+            return real(expr.base)
+        return real(expr.exp) and _decide(expr.base, strict or expr.exp.is_nonnegative is not True, depth)
     if isinstance(expr, sp.log):
         return _decide(expr.args[0] - 1, strict, depth - 1)
     return False
@@ -76,8 +136,23 @@ def _sum(expr: sp.Sum, strict: bool, depth: int) -> bool:
     *inner, (index, low, high) = expr.limits
     body = sp.Sum(expr.function, *inner) if inner else expr.function
     count = high - low + (0 if strict else 1)
-    above = sp.Dummy(nonnegative=True, integer=True)  # the index is low + above
-    return _decide(count, False, depth - 1) and _decide(body.subs(index, low + above), strict, depth - 1)
+    if not (low.is_integer and high.is_integer) or not _decide(count, False, depth - 1):
+        return False
+    return any([_decide(term, strict, depth - 1) for term in general_term(body, index, low, high)])
+
+
+def general_term(body: sp.Expr, index: sp.Symbol, low: sp.Expr, high: sp.Expr) -> Iterator[sp.Expr]:
+    """The summand at index = low + above, at high − below, and with what index ≤ high says of a size in high = N + rest.
+
+    There N = index + below − rest, with above, below ≥ 0: an inner sum from index to N is then known not to be empty.
+    """
+    above, below = sp.symbols("above below", nonnegative=True, integer=True, cls=sp.Dummy)
+    yield put(body, index, low + above)
+    yield put(body, index, high - below)
+    for size in sorted(high.free_symbols - low.free_symbols, key=str):
+        rest = high - size
+        if size.is_integer and size not in rest.free_symbols and size in body.free_symbols:
+            yield put(put(body, size, low + above + below - rest), index, low + above)
 
 
 def _product(expr: sp.Mul, strict: bool, depth: int) -> bool:
@@ -108,8 +183,10 @@ def _increasing(expr: sp.Add, strict: bool, depth: int) -> bool:
             up, down = split(plus), split(-minus)
             if up is None or down is None or not cancels(up[0] - down[0]) or not _decide(up[0], True, depth - 1):
                 continue
+            if split is _exponential and not (real(up[1]) and real(down[1])):
+                continue
             if split is _exponential or (_decide(up[1], True, depth - 1) and _decide(down[1], True, depth - 1)):
-                return _decide(up[1] - down[1], strict, depth - 1)
+                return _decide(sp.expand(up[1] - down[1]), strict, depth - 1)
     return False
 
 

@@ -2,24 +2,73 @@
 
 from __future__ import annotations
 
+from functools import cache
+from typing import Any
+
 import sympy as sp
+from sympy.concrete.expr_with_limits import ExprWithLimits
+
+
+@cache
+def _bound(height: int) -> sp.Symbol:
+    """The variable of a sum over sums of the height. It is no symbol that a user could write, and sorts alike always."""
+    return sp.Dummy(f"kappa_{height}", dummy_index=height, integer=True)
+
+
+def _name(height: int, *exprs: sp.Basic) -> sp.Symbol:
+    """A variable for a new sum that occurs freely in none of the expressions."""
+    free: set[sp.Basic] = set().union(*[expr.free_symbols for expr in exprs])
+    while _bound(height) in free:
+        height += 1
+    return _bound(height)
+
+
+def put(expr: sp.Basic, symbol: sp.Symbol, value: Any) -> Any:
+    """The expression with its free ``symbol`` replaced; variables that would bind a symbol of the value are renamed.
+
+    sympy's own ``subs`` lets them bind: ``Sum(j*k, (k, 1, 3)).subs(j, k)`` is Σ k².
+    """
+    value = sp.sympify(value)
+    return _apart(expr, value.free_symbols).subs(symbol, value)
+
+
+def _apart(expr: Any, names: set[sp.Basic]) -> Any:
+    """The expression with other variables in its sums and products than the names."""
+    if not (isinstance(expr, sp.Basic) and names and expr.has(ExprWithLimits)):
+        return expr
+    expr = expr.func(*[_apart(argument, names) for argument in expr.args])
+    if not (isinstance(expr, ExprWithLimits) and names & set(expr.variables)):
+        return expr
+    *inner, (index, low, high) = expr.limits
+    body = _apart(expr.func(expr.function, *inner), names) if inner else expr.function
+    if index in names:
+        fresh = sp.Dummy(index.name, integer=True)
+        body, index = body.subs(index, fresh), fresh
+    return expr.func(body, (index, low, high))
+
+
+def runs_forwards(low: sp.Expr, high: sp.Expr) -> bool:
+    """Whether low..high is known to be a range of integers that holds none at least: high ≥ low − 1."""
+    return bool(low.is_integer and high.is_integer and (high - low + 1).is_nonnegative)
 
 
 def _height(expr: sp.Basic) -> int:
-    """How deeply sums are nested in the expression."""
+    """How deeply sums and products are nested in the expression."""
     below = max([_height(argument) for argument in expr.args], default=0)
-    return below + 1 if isinstance(expr, sp.Sum) else below
+    return below + len(expr.limits) if isinstance(expr, ExprWithLimits) else below
 
 
 def _split(summand: sp.Expr, index: sp.Symbol) -> list[tuple[sp.Expr, sp.Expr]]:
     """The terms of the summand, each as (factor free of the index, rest)."""
     found = []
-    for term in sp.Add.make_args(sp.expand(summand)):
+    common = [factor for factor in sp.Mul.make_args(summand) if index not in factor.free_symbols]
+    rest = sp.Mul(*[factor for factor in sp.Mul.make_args(summand) if index in factor.free_symbols])
+    for term in sp.Add.make_args(sp.expand(rest)):  # without the common factors: expand would move e^x into them
         free: list[sp.Expr] = []
         bound: list[sp.Expr] = []
         for factor in sp.Mul.make_args(term):
             (bound if index in factor.free_symbols else free).append(factor)
-        found.append((sp.Mul(*free), sp.powsimp(sp.Mul(*bound), combine="exp")))
+        found.append((sp.Mul(*common, *free), sp.powsimp(sp.Mul(*bound), combine="exp")))
     return found
 
 
@@ -27,11 +76,11 @@ def _pulled(summand: sp.Expr, index: sp.Symbol, low: sp.Expr, high: sp.Expr) -> 
     """One sum, linear in its summand, constants outside, its variable named by the height of the nest."""
     total = sp.Integer(0)
     for factor, rest in _split(summand, index):
-        if rest == 1 and (high - low + 1).is_nonnegative:  # else Karr's convention could count negatively
+        if rest == 1 and runs_forwards(low, high):  # else there are max(0, high − low + 1) terms
             total += factor * (high - low + 1)
         else:
-            name = sp.Symbol(f"kappa_{_height(rest)}", integer=True)
-            total += factor * sp.Sum(rest.subs(index, name), (name, low, high))
+            name = _name(_height(rest), rest)
+            total += factor * sp.Sum(put(rest, index, name), (name, low, high))
     return total
 
 
@@ -40,21 +89,24 @@ def pull(expr: sp.Expr) -> sp.Expr:
 
     Two sums that are equal by linearity become the same sum. Valid for every value of the free symbols.
     """
-    if not expr.has(sp.Sum):
+    if not expr.has(ExprWithLimits):
         return expr
-    if not isinstance(expr, sp.Sum):
+    if not isinstance(expr, ExprWithLimits):
         return expr.func(*[pull(argument) for argument in expr.args])
-    summand = expr.function
-    for index, low, high in expr.limits:  # innermost first
-        summand = _pulled(pull(summand), index, pull(low), pull(high))
-    return summand
+    *inner, (index, low, high) = expr.limits  # the last is the outermost
+    variable = sp.Dummy(integer=True)  # so that no inner sum can bind it
+    body = pull(put(expr.func(expr.function, *inner) if inner else expr.function, index, variable))
+    if isinstance(expr, sp.Sum):
+        return _pulled(body, variable, pull(low), pull(high))
+    name = _name(_height(body), body)
+    return expr.func(put(body, variable, name), (name, pull(low), pull(high)))
 
 
 def gather(expr: sp.Expr) -> sp.Expr:
     """The sums of an expression that run over equal ranges as one sum: a Σf + b Σg = Σ(af + bg)."""
     by_range: dict[tuple[sp.Expr, sp.Expr], sp.Expr] = {}
     rest = sp.Integer(0)
-    name = sp.Symbol(f"kappa_{_height(expr)}", integer=True)
+    name = _name(_height(expr), expr)
     for term in sp.Add.make_args(expr):
         sums = [factor for factor in sp.Mul.make_args(term) if isinstance(factor, sp.Sum)]
         if len(sums) != 1:
@@ -62,7 +114,7 @@ def gather(expr: sp.Expr) -> sp.Expr:
             continue
         *inner, (index, low, high) = sums[0].limits
         body = sp.Sum(sums[0].function, *inner) if inner else sums[0].function
-        by_range[low, high] = by_range.get((low, high), 0) + (term / sums[0]) * body.subs(index, name)
+        by_range[low, high] = by_range.get((low, high), 0) + (term / sums[0]) * put(body, index, name)
     return rest + sp.Add(*[sp.Sum(summand, (name, low, high)) for (low, high), summand in by_range.items()])
 
 
@@ -73,9 +125,21 @@ def first(total: sp.Sum) -> sp.Expr:
         ValueError: the range may be empty.
     """
     ((index, low, high),) = total.limits
-    if not (high - low).is_nonnegative:
+    if not runs_forwards(low, high - 1):
         raise ValueError(f"the range {low}..{high} may be empty")
-    return total.function.subs(index, low) + sp.Sum(total.function, (index, low + 1, high))
+    return put(total.function, index, low) + sp.Sum(total.function, (index, low + 1, high))
+
+
+def split_at(total: sp.Sum, place: sp.Expr) -> tuple[sp.Sum, sp.Sum]:
+    """The terms of a sum before the place, and those from the place on; the sum is the sum of the two.
+
+    Raises:
+        ValueError: the place is not known to lie in the range or right after it.
+    """
+    ((index, low, high),) = total.limits
+    if not ((place - low).is_nonnegative and (high + 1 - place).is_nonnegative):
+        raise ValueError(f"{place} is not known to lie in {low}..{high} + 1")
+    return sp.Sum(total.function, (index, low, place - 1)), sp.Sum(total.function, (index, place, high))
 
 
 def sums_at(expr: sp.Expr, values: dict[sp.Symbol, int]) -> sp.Expr:
@@ -85,7 +149,50 @@ def sums_at(expr: sp.Expr, values: dict[sp.Symbol, int]) -> sp.Expr:
 
 def _opaque(expr: sp.Expr) -> sp.Expr:
     """Sums become symbols: what holds for any value of them holds."""
-    return expr.xreplace({total: sp.Dummy() for total in expr.atoms(sp.Sum)})
+    return _hidden(expr, frozenset(), {})
+
+
+def _hidden(expr: Any, bound: frozenset[sp.Symbol], names: dict[Any, sp.Expr]) -> Any:
+    """Sums, and products of unknown length, as symbols; as functions of the variables of products around them."""
+    if not (isinstance(expr, sp.Basic) and expr.has(ExprWithLimits)):
+        return expr
+    if not isinstance(expr, ExprWithLimits):
+        return expr.func(*[_hidden(argument, bound, names) for argument in expr.args])
+    if isinstance(expr, sp.Product) and all([runs_forwards(*limits[1:]) for limits in expr.limits]):
+        function = _hidden(expr.function, bound | set(expr.variables), names)
+        return sp.Product(function, *expr.limits)
+    around = sorted(expr.free_symbols & bound, key=sp.default_sort_key)
+    key = (expr, *around)
+    if key not in names:
+        names[key] = sp.Function(f"sum_{len(names)}")(*around) if around else sp.Dummy(f"sum_{len(names)}")
+    return names[key]
+
+
+def _by_ends(expr: sp.Expr) -> sp.Expr:
+    """Sums and products by their ends, Σ_{a≤k≤b} f(k) = F(b+1) − F(a) and Π likewise as a quotient: ranges join.
+
+    F is opaque, one for each summand: it counts from a point below all the ends. This is for ranges that are known
+    not to run backwards, b ≥ a − 1; others stay as they are.
+    """
+    if not expr.has(sp.Sum, sp.Product):
+        return expr
+    if not isinstance(expr, sp.Sum | sp.Product) or len(expr.limits) != 1:
+        return expr.func(*[_by_ends(argument) for argument in expr.args])
+    ((index, low, high),) = expr.limits
+    if not runs_forwards(low, high):
+        return expr
+    name = _name(_height(expr.function), expr.function)
+    ends = sp.Function(f"ends_{expr.func.__name__}")
+    top, bottom = [ends(put(expr.function, index, name), sp.expand(end)) for end in (high + 1, low)]
+    return top - bottom if isinstance(expr, sp.Sum) else top / bottom
+
+
+def _one_term(expr: sp.Expr) -> sp.Expr:
+    """Sums whose range is one number as their only term."""
+    return expr.replace(
+        lambda e: isinstance(e, sp.Sum) and len(e.limits) == 1 and e.limits[0][1] == e.limits[0][2],
+        lambda e: _one_term(put(e.function, *e.limits[0][:2])),
+    )
 
 
 def zero(expr: sp.Basic) -> bool:
@@ -101,6 +208,8 @@ def zero(expr: sp.Basic) -> bool:
         return True
     if cancels(expr):
         return True
+    if expr.has(sp.Sum, sp.Product) and (cancels(_by_ends(pull(sp.expand(expr)))) or cancels(_one_term(expr))):
+        return True
     try:
         return bool(sp.simplify(sp.expand_log(_opaque(pull(sp.expand(expr))))) == 0)
     except (StopIteration, sp.PolynomialError):  # sympy gives up on some expressions by these: not shown
@@ -109,7 +218,10 @@ def zero(expr: sp.Basic) -> bool:
 
 def cancels(expr: sp.Expr) -> bool:
     """Decide that a scalar expression is 0 by linearity of sums and algebra of fractions and exponentials alone."""
-    try:
-        return bool(sp.cancel(sp.together(_opaque(pull(sp.expand(expr))))) == 0)
-    except sp.PolynomialError:
-        return False
+    for expand in (sp.expand_power_exp, sp.expand):  # expand may move e^x into denominators: try without, first
+        try:
+            if sp.cancel(sp.together(_opaque(pull(expand(expr))))) == 0:
+                return True
+        except sp.PolynomialError:
+            continue
+    return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import random
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce, singledispatch
@@ -14,6 +15,12 @@ import sympy as sp
 from sympy.matrices.expressions.matexpr import MatrixElement
 
 Bound = Mapping[sp.Symbol, int]
+
+# What sympy may know of a symbol and of a rational number; "real" and the like hold for every number drawn here.
+_ASSUMPTIONS = [
+    *("integer", "positive", "negative", "nonnegative", "nonpositive", "zero", "nonzero"),
+    *("even", "odd", "prime", "composite", "rational", "irrational", "real", "imaginary"),
+]
 
 
 class NotShown(AssertionError):
@@ -29,13 +36,28 @@ class ShownFalse(AssertionError):
         super().__init__(f"{message} (at {shown})" if shown else message)
 
 
+class Undefined(ArithmeticError):
+    """An expression has no value at a point: 1/0, the logarithm of 0, a sum up to 5/2."""
+
+
+def admissible(like: sp.Expr, value: sp.Rational) -> bool:
+    """Whether a number keeps the assumptions of a symbol or of an entry of a family."""
+    for name in _ASSUMPTIONS:
+        wanted, found = getattr(like, f"is_{name}", None), getattr(value, f"is_{name}")
+        if wanted is not None and found is not None and wanted != found:
+            return False
+    return True
+
+
 class Point:
     """Numbers for symbols and for entries of families (``h[3]``, ``X[0, 2]``); random ones where none is given.
 
-    Random values respect the assumptions of a symbol (integer, positive, nonnegative) and ``at_least``; every third
-    seed is a corner, with what may be zero at zero and the smallest sizes. Without a ``seed`` nothing is drawn and a
-    missing value raises. ``context`` is ``mpmath.mp`` (search) or ``mpmath.iv``
-    (intervals that contain the true value).
+    Random values respect the assumptions of a symbol and ``at_least``; every third seed is a corner, with what may be
+    zero at zero and the smallest sizes. Without a ``seed`` nothing is drawn and a missing value raises. ``context`` is
+    ``mpmath.mp`` or ``mpmath.iv`` (intervals that contain the true value).
+
+    Raises:
+        ValueError: a value against the assumptions of its symbol, or a lower bound of a symbol that is not an integer.
     """
 
     def __init__(
@@ -43,7 +65,7 @@ class Point:
         values: Mapping[Any, Any] | None = None,
         *,
         seed: int | None = None,
-        at_least: Mapping[sp.Symbol, int] | None = None,
+        at_least: Mapping[sp.Symbol, Any] | None = None,
         context: Any = mpmath.mp,
     ) -> None:
         self.values = {key: sp.Rational(value) for key, value in (values or {}).items()}
@@ -51,17 +73,44 @@ class Point:
         self.corner = seed is not None and seed % 3 == 0
         self.at_least = dict(at_least or {})
         self.context = context
+        for key, value in self.values.items():
+            like = key[0] if isinstance(key, tuple) else key
+            if isinstance(like, sp.Symbol) and not admissible(like, value):
+                raise ValueError(f"{key} = {value} is against the assumptions on {like}")
+        for symbol in self.at_least:
+            if not symbol.is_integer:
+                raise ValueError(f"at_least: {symbol} is not an integer symbol; write it as its bound plus slack")
+
+    def _least(self, symbol: sp.Expr) -> int:
+        """The smallest value that an integer may take, as far as it is known; −3 for one without a bound."""
+        known = 1 if symbol.is_positive else 0 if symbol.is_nonnegative else -3
+        if symbol not in self.at_least:
+            return known
+        low = sp.sympify(self.at_least[symbol])
+        needed = {s: self.values.setdefault(s, self._draw(s)) for s in sorted(low.free_symbols, key=str)}
+        return max(known, int(sp.ceiling(low.subs(needed)))) if symbol.is_nonnegative else int(low.subs(needed))
 
     def _draw(self, like: sp.Expr) -> sp.Rational:
         if self.random is None:
             raise ValueError(f"no value is given for {like}")
+        for _ in range(100):
+            value = self._any(like)
+            if admissible(like, value):
+                return value
+        raise ValueError(f"no number is found that keeps the assumptions on {like}")
+
+    def _any(self, like: sp.Expr) -> sp.Rational:
+        """A number that keeps at_least and the usual assumptions."""
+        assert self.random is not None
         if like.is_integer:
-            least = 1 if like.is_positive else 0 if like.is_nonnegative else -3
-            return sp.Integer(self.at_least.get(like, least) + (0 if self.corner else self.random.randrange(4)))
+            low = self._least(like)
+            spread = 4 if like.is_nonnegative or like in self.at_least else 8
+            tight = self.corner and self.random.random() < 0.9  # not always, for −3 may be odd where even is asked
+            return sp.Integer(low + (0 if tight and spread == 4 else self.random.randrange(spread)))
         size = sp.Rational(self.random.randrange(1, 64), self.random.choice([7, 16, 33]))
         if like.is_positive:
             return size
-        if self.corner or self.random.random() < 0.2:
+        if like.is_zero is not False and (self.corner or self.random.random() < 0.2):
             return sp.Integer(0)
         return size if like.is_nonnegative or self.random.random() < 0.5 else -size
 
@@ -74,6 +123,18 @@ class Point:
     def exact(self, value: sp.Rational) -> Any:
         """A rational number in ``context``."""
         return self.context.mpf(int(value.p)) / int(value.q)
+
+    def within(self, context: Any) -> Point:
+        """The same numbers, read in another context; what one of them draws, both have."""
+        other = copy.copy(self)
+        other.context = context
+        return other
+
+    def without(self, symbol: sp.Symbol) -> Point:
+        """A copy that has no value for a symbol."""
+        other = copy.copy(self)
+        other.values = {key: value for key, value in self.values.items() if key != symbol}
+        return other
 
     @property
     def instance(self) -> dict[str, str]:
@@ -102,10 +163,46 @@ def _value(expr: Any, point: Point, bound: Bound) -> Any:
 
 def _integer(expr: sp.Expr, point: Point, bound: Bound) -> int:
     value = _value(expr, point, bound)
-    value = value.a if hasattr(value, "a") else value  # an interval of an integer is a point
-    if int(value) != value:
-        raise ValueError(f"{expr} = {value} is not an integer")
-    return int(value)
+    low, high = (value.a, value.b) if isinstance(value, mpmath.iv.mpf) else (value, value)
+    nearest = mpmath.nint(low)
+    exact = low == high == nearest  # a quotient like (N + N²)/2 is an interval around its integer
+    if not exact and not (low <= nearest <= high and high - low < mpmath.mpf(10) ** -9):
+        raise Undefined(f"{expr} = {value} is not an integer")
+    return int(nearest)
+
+
+def _certainly(interval: Any, relation: str) -> bool:
+    """Whether a number, or every number of an interval, is ≤ 0 or = 0."""
+    if isinstance(interval, mpmath.iv.mpf):
+        return bool(interval.b <= 0) if relation == "≤" else bool(interval.a == 0 == interval.b)
+    return bool(interval <= 0) if relation == "≤" else bool(interval == 0)
+
+
+def _everything(point: Point) -> Any:
+    return point.context.mpf([-mpmath.inf, mpmath.inf])
+
+
+def _power(base: Any, exponent: Any, point: Point) -> Any:
+    """base^exponent for a real exponent; an interval that holds points without a power gives all numbers."""
+    if _certainly(base, "="):
+        if _certainly(exponent, "="):
+            return point.context.mpf(1)
+        if not _certainly(-exponent, "≤"):
+            raise Undefined("0 to a negative power")
+        return _everything(point) if _certainly(exponent, "≤") else point.context.mpf(0)
+    if _certainly(base, "≤"):
+        raise Undefined("a broken power of a negative number")
+    if isinstance(base, mpmath.iv.mpf) and base.a <= 0:
+        return _everything(point)
+    return base**exponent
+
+
+def _logarithm(value: Any, point: Point) -> Any:
+    if _certainly(value, "≤"):
+        raise Undefined("the logarithm of a number that is not positive")
+    if isinstance(value, mpmath.iv.mpf) and value.a <= 0:
+        return _everything(point)
+    return point.context.log(value)
 
 
 def _all(exprs: Sequence[sp.Basic], point: Point, bound: Bound) -> list[Any]:
@@ -154,26 +251,48 @@ def _(expr: Any, point: Point, bound: Bound) -> Any:
 @_value.register(sp.Pow)
 def _(expr: Any, point: Point, bound: Bound) -> Any:
     base = _value(expr.base, point, bound)
-    if expr.exp.is_Integer:
-        return base ** int(expr.exp)
-    if expr.exp == sp.Rational(1, 2):
-        return point.context.sqrt(base)
-    return base ** _value(expr.exp, point, bound)
+    if expr.exp.is_integer:
+        exponent = _integer(expr.exp, point, bound)
+        if exponent < 0 and _certainly(base, "="):
+            raise Undefined(f"1/0 in {expr}")
+        if exponent < 0 and isinstance(base, mpmath.iv.mpf) and base.a <= 0 <= base.b:
+            return _everything(point)
+        return base**exponent if exponent >= 0 else 1 / base ** (-exponent)
+    return _power(base, _value(expr.exp, point, bound), point)
 
 
-def _register_function(node: Any, name: str) -> None:
+def _register_function(node: Any, function: Callable[[Any, Point], Any]) -> None:
     @_value.register(node)
     def _(expr: Any, point: Point, bound: Bound) -> Any:
-        return getattr(point.context, name)(_value(expr.args[0], point, bound))
+        return function(_value(expr.args[0], point, bound), point)
 
 
-for _node, _function in [(sp.exp, "exp"), (sp.log, "log"), (sp.sinh, "sinh"), (sp.cosh, "cosh"), (sp.tanh, "tanh")]:
-    _register_function(_node, _function)
+def _exp(value: Any, point: Point) -> Any:
+    return point.context.exp(value)
+
+
+_register_function(sp.exp, _exp)
+_register_function(sp.log, _logarithm)
+_register_function(sp.sinh, lambda value, point: (_exp(value, point) - _exp(-value, point)) / 2)
+_register_function(sp.cosh, lambda value, point: (_exp(value, point) + _exp(-value, point)) / 2)
+_register_function(sp.tanh, lambda value, point: 1 - 2 / (_exp(2 * value, point) + 1))
+_register_function(sp.Abs, lambda value, point: abs(value))
+
+
+def _larger(a: Any, b: Any) -> Any:
+    if isinstance(a, mpmath.iv.mpf):
+        return mpmath.iv.mpf([max(a.a, b.a), max(a.b, b.b)])
+    return max(a, b)
 
 
 @_value.register(sp.Max)
 def _(expr: Any, point: Point, bound: Bound) -> Any:
-    return max(_all(expr.args, point, bound))
+    return reduce(_larger, _all(expr.args, point, bound))
+
+
+@_value.register(sp.Min)
+def _(expr: Any, point: Point, bound: Bound) -> Any:
+    return -reduce(_larger, [-value for value in _all(expr.args, point, bound)])
 
 
 @_value.register(sp.KroneckerDelta)
@@ -203,8 +322,11 @@ _REAL = sp.Symbol("entry", real=True)
 
 
 def _filled(expr: Any, point: Point, bound: Bound, entry: Callable[[int, int], Any]) -> Any:
-    rows, columns = [_integer(size, point, bound) for size in expr.shape]
-    return np.array([[entry(a, b) for b in range(columns)] for a in range(rows)], dtype=object)
+    rows, columns = [_integer(sp.sympify(size), point, bound) for size in expr.shape]  # ints, in explicit matrices
+    entries = [entry(a, b) for a in range(rows) for b in range(columns)]
+    filled = np.empty(len(entries), dtype=object)  # np.array would take an interval for a sequence
+    filled[:] = entries
+    return filled.reshape(rows, columns)
 
 
 @_value.register(sp.MatrixSymbol)
@@ -251,7 +373,9 @@ def _(expr: Any, point: Point, bound: Bound) -> Any:
 @_value.register(sp.MatMul)
 def _(expr: Any, point: Point, bound: Bound) -> Any:
     def times(a: Any, b: Any) -> Any:
-        return a @ b if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) else a * b
+        if isinstance(b, np.ndarray):
+            return a @ b if isinstance(a, np.ndarray) else b * a  # an interval does not know how to multiply an array
+        return a * b
 
     return reduce(times, _all(expr.args, point, bound))
 

@@ -40,7 +40,7 @@ async ({ claims, scheme }) => {
   // every claim wears its status
   const statements = all("div.proof[id]").filter((box) => claims.includes(box.id));
   for (const box of statements)
-    if (!box.querySelector(".admonition-title .badge")?.textContent.trim()) fault("badge", box.id);
+    if (!box.querySelector(".admonition-title .claim-badge")?.textContent.trim()) fault("badge", box.id);
 
   // nothing sticks out of the page; what is wider scrolls inside a frame of its own
   const width = document.documentElement.clientWidth;
@@ -78,7 +78,7 @@ async ({ claims, scheme }) => {
     return paint(getComputedStyle(node).backgroundColor);
   };
   const opacity = (node) => node ? getComputedStyle(node).opacity * opacity(node.parentElement) : 1;
-  for (const node of all(".evidence, .evidence *, .badge, .by-hand, .ledger *")) {
+  for (const node of all(".evidence, .evidence *, .claim-badge, .claim-badge *, .by-hand, .ledger *, .ledger-counts *")) {
     const written = [...node.childNodes].some((child) => child.nodeType === Node.TEXT_NODE && child.data.trim());
     if (!written || node instanceof SVGElement || node.closest("mjx-container") || !node.checkVisibility()) continue;
     const [dark, light] = [behind(node), paint(getComputedStyle(node).color, opacity(node))].sort((a, b) => a - b);

@@ -22,7 +22,8 @@ pytestmark = pytest.mark.browser
 @pytest.fixture(scope="module")
 def site() -> Path:
     """The built site; one that is missing or older than its sources says nothing about the book."""
-    sources = [*ROOT.glob("_*.yml"), *(ROOT / "book").glob("*.*"), *(ROOT / "book" / "_static").iterdir()]
+    kinds = {".ipynb", ".md", ".yml", ".bib", ".css", ".py"}
+    sources = [*ROOT.glob("_*.yml"), *(path for path in (ROOT / "book").rglob("*") if path.suffix in kinds)]
     index = SITE / "searchindex.js"  # the last file that a build writes
     if not index.is_file():
         cannot_look("the site is not built (make book)")

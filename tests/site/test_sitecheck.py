@@ -21,7 +21,7 @@ PAGE = """<!doctype html><html lang="en"><head><title>Sample</title><link rel="i
 </script></head><body><article>{body}</article></body></html>"""
 
 TITLE = '<p class="admonition-title">Lemma</p>'
-BADGE = '<p class="admonition-title">Lemma <span class="badge">open</span></p>'
+BADGE = '<p class="admonition-title">Lemma <span class="claim-badge">open</span></p>'
 MATHJAX = '<script defer src="_static/mathjax/tex-chtml.js"></script>'
 
 SOUND = {

@@ -1,0 +1,534 @@
+"""The ledger on small synthetic books: every status, every broken rule, every refusal, and the command line."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from icalign.__main__ import main
+from icalign.ledger import MIME, Cover, Ledger, LedgerError, Status, read
+
+Json = dict[str, Any]
+
+
+def claim(id: str = "tail-mean", **fields: Any) -> Json:
+    """A valid entry of claims.yml; keyword arguments replace or add keys."""
+    entry = {
+        "id": id,
+        "title": "The mean of a tail",
+        "kind": "lemma",
+        "section": 2,
+        "place": "",
+        "new": True,
+        "uses": [],
+        "verdict": "new",
+        "parts": {"formula": "it is a weighted mean"},
+    }
+    return entry | fields
+
+
+def record(kind: str, part: str = "formula", claim: str = "tail-mean", **fields: Any) -> Json:
+    """A valid evidence record, for all sizes where it has sizes."""
+    sized = {"sizes": "all N", "all_sizes": True} if kind in ("kernel", "proof") else {}
+    exact = {"sizes": "N = 1, …, 4", "all_sizes": False} if kind == "certificate" else {}
+    return {"kind": kind, "claim": claim, "part": part, "statement": "a = b"} | sized | exact | fields
+
+
+def code(*records: Json, source: str = "check()", execution_count: int | None = 1) -> Json:
+    """A code cell whose outputs hold these records."""
+    outputs = [
+        {"output_type": "display_data", "data": {MIME: data}, "metadata": {MIME: {"worst_error": "1e-16"}}}
+        for data in records
+    ]
+    return {"cell_type": "code", "source": source, "execution_count": execution_count, "outputs": outputs}
+
+
+def markdown(text: str) -> Json:
+    """A markdown cell."""
+    return {"cell_type": "markdown", "source": text.splitlines(keepends=True)}
+
+
+def statement(id: str = "tail-mean", kind: str = "lemma") -> Json:
+    """A markdown cell that states a claim."""
+    return markdown(f"```{{prf:{kind}}} A title\n:label: {id}\n\nThe statement.\n```\n")
+
+
+BY_HAND = markdown("::::{prf:proof}\nBy induction {by-hand}`tail-mean/formula`.\n::::\n")
+
+Book = Callable[..., Path]
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Book:
+    """Writes a book of these claims (default: one) and these cells in one chapter; returns its root."""
+
+    def write(*cells: Json, claims: list[Json] | None = None, **pages: str) -> Path:
+        (tmp_path / "book").mkdir(exist_ok=True)
+        registry = yaml.safe_dump(claims if claims is not None else [claim()], allow_unicode=True, sort_keys=False)
+        (tmp_path / "book" / "claims.yml").write_text(registry, encoding="utf-8")
+        (tmp_path / "book" / "02-chapter.ipynb").write_text(json.dumps({"cells": list(cells)}), encoding="utf-8")
+        for name, text in pages.items():
+            (tmp_path / "book" / f"{name}.md").write_text(text, encoding="utf-8")
+        return tmp_path
+
+    return write
+
+
+HAND = {"formula": {"says": "by induction", "by": "hand"}}
+
+
+# ─── statuses ────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("records", "status", "label"),
+    [
+        ([record("kernel"), record("control")], Status.KERNEL, "kernel-checked for all sizes"),
+        ([record("proof"), record("control")], Status.PROVED, "proved for all sizes"),
+        ([record("certificate"), record("control")], Status.SIZED, "proved for N = 1, …, 4"),
+        ([record("measurement"), record("control")], Status.MEASURED, "measured"),
+        ([record("control")], Status.PARTIAL, "part proved"),
+        ([record("exhibit"), record("control")], Status.PARTIAL, "part proved"),
+        ([record("proof")], Status.UNCONTROLLED, "no control"),
+        ([], Status.OPEN, "open"),
+    ],
+)
+def test_status_says_what_the_records_amount_to(book: Book, records: list[Json], status: Status, label: str) -> None:
+    entry = read(book(statement(), code(*records)))["tail-mean"]
+    assert (entry.status, entry.label) == (status, label)
+
+
+def test_a_claim_no_page_states_is_planned_and_owes_nothing(book: Book) -> None:
+    ledger = read(book())
+    assert ledger["tail-mean"].status is Status.PLANNED
+    assert ledger.violations == []
+
+
+def test_a_step_by_hand_is_counted_in_the_status(book: Book) -> None:
+    parts = HAND | {"other": "proved", "third": "proved"}
+    records = [record(kind, part) for kind in ("proof", "control") for part in ("other", "third")]
+    ledger = read(book(statement(), BY_HAND, code(*records), claims=[claim(parts=parts)]))
+    assert ledger["tail-mean"].status is Status.HAND
+    assert ledger["tail-mean"].label == "proved, 1 step by hand"
+    assert ledger.violations == []
+
+
+def test_the_weakest_part_decides(book: Book) -> None:
+    parts = {"formula": "a", "floats": {"says": "b", "by": "measurement"}}
+    records = [record("proof"), record("control"), record("measurement", "floats"), record("control", "floats")]
+    entry = read(book(statement(), code(*records), claims=[claim(parts=parts)]))["tail-mean"]
+    assert (entry.label, entry.remark) == ("measured", "1 of 2 parts proved")
+
+
+def test_one_proved_part_does_not_prove_the_claim(book: Book) -> None:
+    root = book(
+        statement(), code(record("proof"), record("control")), claims=[claim(parts={"formula": "a", "sharp": "b"})]
+    )
+    entry = read(root)["tail-mean"]
+    assert entry.status is Status.PARTIAL
+    assert entry.remark == "1 of 2 parts"
+
+
+def test_an_exhibit_settles_only_a_part_that_asks_for_one(book: Book) -> None:
+    parts = {"formula": {"says": "there is one", "by": "exhibit"}}
+    records = record("exhibit"), record("control")
+    assert read(book(statement(), code(*records), claims=[claim(parts=parts)]))["tail-mean"].status is Status.PROVED
+    assert read(book(statement(), code(*records)))["tail-mean"].covers == {"formula": Cover.NONE}
+
+
+def test_a_proof_for_some_sizes_is_not_a_proof_for_all(book: Book) -> None:
+    small = record("proof", sizes="N = 2", all_sizes=False)
+    entry = read(book(statement(), code(small, record("control"))))["tail-mean"]
+    assert entry.label == "proved for N = 2"
+
+
+@pytest.mark.parametrize("kind", ["proof", "certificate"])
+def test_a_part_about_some_sizes_is_covered_by_exactly_those(book: Book, kind: str) -> None:
+    parts = {"formula": {"says": "two responses", "sizes": "N = 2"}}
+
+    def status(sizes: str) -> Status:
+        records = record(kind, sizes=sizes, all_sizes=False), record("control")
+        return read(book(statement(), code(*records), claims=[claim(parts=parts)]))["tail-mean"].status
+
+    assert status("N = 2") is Status.PROVED
+    assert status("N = 3") is Status.SIZED
+
+
+def test_the_kernel_must_check_every_part(book: Book) -> None:
+    parts = HAND | {"other": "proved"}
+    records = [record("kernel", "other"), record("control", "other")]
+    by_hand = read(book(statement(), BY_HAND, code(*records), claims=[claim(parts=parts)]))
+    assert by_hand["tail-mean"].status is Status.HAND
+    checked = read(book(statement(), code(*records, record("kernel")), claims=[claim(parts=parts)]))
+    assert checked["tail-mean"].status is Status.KERNEL
+
+
+def test_counts_evidence_and_graph_add_up(book: Book) -> None:
+    claims = [claim(), claim("second", uses=["tail-mean"]), claim("third", uses=["tail-mean", "second"])]
+    ledger = read(book(statement(), code(record("proof"), record("control")), claims=claims))
+    assert ledger.counts == {Status.PROVED: 1, Status.PLANNED: 2}
+    assert ledger.evidence == {"proof": 1, "control": 1}
+    assert ledger.graph == [("tail-mean", "second"), ("tail-mean", "third"), ("second", "third")]
+    assert ledger.used_by("tail-mean") == ["second", "third"]
+
+
+# ─── rules ───────────────────────────────────────────────────────────────────────────────────────
+
+PROVED = code(record("proof"), record("control"))
+APPENDIX = claim(kind="theorem", section=7)
+FAILS = claim(verdict="fails as stated", says="it is the largest")
+
+
+@pytest.mark.parametrize(
+    ("cells", "claims", "sentence"),
+    [
+        (
+            [statement(kind="theorem"), PROVED],
+            None,
+            "tail-mean: is a lemma, but book/02-chapter.ipynb states it as theorem.",
+        ),
+        ([statement(), statement(), PROVED], None, "tail-mean: stated 2 times"),
+        ([PROVED], None, "tail-mean: has evidence (book/02-chapter.ipynb, cell 1), but no page states it."),
+        ([statement()], None, "tail-mean: is stated, but has no evidence."),
+        (
+            [statement(), code(record("control"))],
+            None,
+            "tail-mean: part 'formula' has no evidence (proof is expected).",
+        ),
+        ([statement(), code(record("proof"))], None, "tail-mean: part 'formula' has no control."),
+        ([statement(), BY_HAND], [claim(parts=HAND)], "tail-mean: has no control."),
+        (
+            [statement(), code(record("proof", sizes="no size enters", all_sizes=False), record("control"))],
+            None,
+            "tail-mean: part 'formula' speaks of all sizes, but no size enters its proof.",
+        ),
+        ([statement(), PROVED], [FAILS], "tail-mean: said to fail as stated, without an exhibit."),
+        (
+            [statement(kind="theorem"), PROVED],
+            [APPENDIX],
+            "tail-mean: a theorem on the appendix needs a measurement.",
+        ),
+        (
+            [statement(kind="theorem"), code(record("measurement"), record("control"))],
+            [APPENDIX],
+            "tail-mean: a theorem on the appendix needs a proof or a certificate.",
+        ),
+        ([statement("unheard-of")], None, "book/02-chapter.ipynb: the label 'unheard-of' has no entry in claims.yml."),
+        ([markdown("```{prf:lemma}\nNameless.\n```")], None, "book/02-chapter.ipynb: a lemma has no label."),
+        (
+            [code(record("proof", claim="unheard-of"))],
+            None,
+            "book/02-chapter.ipynb, cell 1: evidence of an unknown claim 'unheard-of'.",
+        ),
+        (
+            [statement(), PROVED, code(record("proof", "unheard-of"))],
+            None,
+            "book/02-chapter.ipynb, cell 3: evidence of an unknown part 'unheard-of' of tail-mean.",
+        ),
+        (
+            [statement(), PROVED, BY_HAND],
+            None,
+            "book/02-chapter.ipynb: tail-mean/formula is marked as by hand, which claims.yml does not say.",
+        ),
+        (
+            [statement(), markdown("By induction {by-hand}`tail-mean/formula`.")],
+            [claim(parts=HAND)],
+            "book/02-chapter.ipynb: the step by hand tail-mean/formula stands outside a proof.",
+        ),
+        ([statement()], [claim(parts=HAND)], "tail-mean: is stated, but has no evidence."),
+        (
+            [],
+            [claim(uses=["second"]), claim("second", uses=["tail-mean"])],
+            "rests on itself: ",
+        ),
+    ],
+)
+def test_each_broken_rule_is_said(book: Book, cells: list[Json], claims: list[Json] | None, sentence: str) -> None:
+    violations = read(book(*cells, claims=claims)).violations
+    assert any(sentence in violation for violation in violations), violations
+
+
+@pytest.mark.parametrize(
+    ("cells", "claims"),
+    [
+        ([statement(), PROVED], None),
+        ([statement(), PROVED, code(record("exhibit"))], [FAILS]),
+        ([statement(kind="theorem"), PROVED, code(record("measurement"))], [APPENDIX]),
+        ([statement(), BY_HAND, code(record("control"))], [claim(parts=HAND)]),
+        ([markdown("```{prf:definition} Tail\n:label: tail\n\nThe rest.\n```")], None),
+    ],
+)
+def test_a_sound_book_breaks_no_rule(book: Book, cells: list[Json], claims: list[Json] | None) -> None:
+    assert read(book(*cells, claims=claims)).violations == []
+
+
+def test_evidence_may_stand_in_another_chapter_but_a_step_by_hand_may_not(book: Book) -> None:
+    stated = "```{prf:lemma} Elsewhere\n:label: tail-mean\n\nThe statement.\n```\n"
+    assert read(book(PROVED, chapter=stated)).violations == []
+    violations = read(book(BY_HAND, code(record("control")), claims=[claim(parts=HAND)], chapter=stated)).violations
+    expected = (
+        "book/02-chapter.ipynb: the step by hand tail-mean/formula stands outside the chapter that states the claim."
+    )
+    assert expected in violations
+
+
+def test_what_a_page_shows_as_code_states_nothing(book: Book) -> None:
+    shown = "````md\n```{prf:lemma} Shown\n:label: tail-mean\n```\n{by-hand}`a/b`\n````\nWrite `` {by-hand}`a/b` ``.\n"
+    ledger = read(book(template=shown))
+    assert ledger["tail-mean"].status is Status.PLANNED
+    assert ledger.violations == []
+
+
+def test_nested_fences_close_in_order(book: Book) -> None:
+    nested = (
+        "::::{prf:proof}\nFirst code:\n```python\nx = 1\n```\nthen {by-hand}`tail-mean/formula`.\n::::\n\n"
+        ":::{prf:lemma} A title\n:class: dropdown\n:label: tail-mean\nThe statement.\n:::\n"
+    )
+    ledger = read(book(code(record("control")), claims=[claim(parts=HAND)], chapter=nested))
+    assert ledger["tail-mean"].status is Status.HAND
+
+
+# ─── refusals ────────────────────────────────────────────────────────────────────────────────────
+
+
+def without(key: str) -> Json:
+    """A valid entry that lacks one key."""
+    return {name: value for name, value in claim().items() if name != key}
+
+
+@pytest.mark.parametrize(
+    ("claims", "message"),
+    [
+        ([], "book/claims.yml: a list of claims was expected"),
+        (["tail-mean"], "entry 1: a mapping was expected, not 'tail-mean'"),
+        ([claim(), claim()], "entry 2 (tail-mean): the id 'tail-mean' is taken by an earlier entry"),
+        ([without("verdict")], "entry 1 (tail-mean): the key 'verdict' is missing"),
+        ([without("id")], "entry 1: the key 'id' is missing"),
+        ([claim(colour="red")], "entry 1 (tail-mean): unknown key 'colour'"),
+        ([claim("Tail Mean")], "an id is lower-case words joined by hyphens, not 'Tail Mean'"),
+        ([claim(section="2")], "section should be of type int, not '2'"),
+        ([claim(section=True)], "section should be of type int, not True"),
+        ([claim(section=17)], "unknown section 17"),
+        ([claim(kind="remark")], "unknown kind 'remark'"),
+        ([claim(verdict="plausible")], "unknown verdict 'plausible'"),
+        ([claim(uses=[3])], "uses should be a list of claim ids, not [3]"),
+        ([claim(), claim("b", uses=["a"])], "entry 2 (b): uses names an unknown claim 'a'"),
+        ([claim(verdict="holds", repaired_by=["a"])], "repaired_by names an unknown claim 'a'"),
+        ([claim(verdict="fails as stated")], "the verdict 'fails as stated' needs the paper's statement (says)"),
+        ([claim(says="it holds")], "a new claim judges no statement of the paper"),
+        ([claim(parts={})], "parts is empty"),
+        ([claim(parts={"Sharp": "a"})], "a part's name is lower-case words joined by hyphens, not 'Sharp'"),
+        ([claim(parts={"sharp": 3})], "part sharp: text or a mapping with says was expected, not 3"),
+        ([claim(parts={"sharp": {"says": "a", "by": "magic"}})], "part sharp: unknown by 'magic'"),
+        ([claim(parts={"sharp": {"says": "a", "why": "b"}})], "part sharp: unknown key 'why'"),
+        ([claim(parts={"sharp": {"says": "a", "sizes": 2}})], "part sharp: sizes should be text, not 2"),
+        ([claim(section=3), claim("b", section=2)], "entry 2 (b): section 2 after section 3"),
+    ],
+)
+def test_a_malformed_registry_is_refused_with_its_entry(book: Book, claims: list[Any], message: str) -> None:
+    with pytest.raises(LedgerError) as refusal:
+        read(book(claims=claims))
+    assert str(refusal.value).startswith("book/claims.yml")
+    assert message in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("- id: [", "book/claims.yml: not YAML: "),
+        ("- id: a\n  id: b\n", "repeated key 'id'"),
+        ("- parts:\n    sharp: one\n    sharp: two\n", "repeated key 'sharp'"),
+    ],
+)
+def test_bad_yaml_is_refused_in_one_line(book: Book, text: str, message: str) -> None:
+    root = book()
+    (root / "book" / "claims.yml").write_text(text, encoding="utf-8")
+    with pytest.raises(LedgerError) as refusal:
+        read(root)
+    assert message in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_bytes_that_are_no_text_are_refused(book: Book) -> None:
+    root = book()
+    (root / "book" / "claims.yml").write_bytes(b"- id: \xff\n")
+    with pytest.raises(LedgerError, match="not UTF-8"):
+        read(root)
+
+
+def test_a_missing_registry_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(LedgerError, match=r"book/claims\.yml: cannot be read"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        ([statement(), code(execution_count=None)], "book/02-chapter.ipynb, cell 2: not executed"),
+        ([code({"kind": "proof"})], "cell 1: an evidence record without claim"),
+        ([code(record("rumour"))], "cell 1: unknown kind of evidence 'rumour'"),
+        ([code(record("proof", sizes=""))], "cell 1: a proof record must say for which sizes"),
+        ([code(record("proof", all_sizes="yes"))], "cell 1: a proof record must say for which sizes"),
+    ],
+)
+def test_a_notebook_that_cannot_be_trusted_is_refused_with_its_cell(
+    book: Book, cells: list[Json], message: str
+) -> None:
+    with pytest.raises(LedgerError) as refusal:
+        read(book(*cells))
+    assert message in str(refusal.value)
+
+
+def test_a_file_that_is_no_notebook_is_refused(book: Book) -> None:
+    root = book()
+    (root / "book" / "02-chapter.ipynb").write_text("{", encoding="utf-8")
+    with pytest.raises(LedgerError, match=r"book/02-chapter\.ipynb: not a notebook"):
+        read(root)
+
+
+def test_an_empty_cell_need_not_be_executed(book: Book) -> None:
+    assert len(read(book(code(source="  ", execution_count=None)))) == 1
+
+
+# ─── the command line ────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_sound_book_exits_with_zero_and_planned_claims_do_not_fail(
+    book: Book, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = book(statement(), PROVED, claims=[claim(), claim("second")])
+    assert main(["ledger", "--root", str(root)]) == 0
+    shown = capsys.readouterr().out
+    assert "● tail-mean" in shown
+    assert "proved for all sizes" in shown
+    assert "2 claims" in shown
+    assert max(map(len, shown.splitlines())) <= 100
+
+
+@pytest.mark.parametrize("records", [[], [record("proof")], [record("control")]])
+def test_a_claim_that_does_not_hold_exits_with_one(
+    book: Book, records: list[Json], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["ledger", "--root", str(book(statement(), code(*records)))]) == 1
+    assert "broken rule" in capsys.readouterr().out
+
+
+def test_bad_input_exits_with_two_and_one_line(book: Book, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ledger", "--root", str(book(claims=[claim(colour="red")]))]) == 2
+    error = capsys.readouterr().err
+    assert error == "error: book/claims.yml, entry 1 (tail-mean): unknown key 'colour'\n"
+
+
+def test_json_holds_what_the_ledger_holds(book: Book, capsys: pytest.CaptureFixture[str]) -> None:
+    root = book(statement(), PROVED)
+    assert main(["ledger", "--json", "--root", str(root)]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data == json.loads(json.dumps(read(root).to_json()))
+    (entry,) = data["claims"]
+    assert entry["status"] == "proved for all sizes"
+    assert entry["parts"][0]["cover"] == "proved"
+    assert entry["records"][0]["figures"] == {"worst_error": "1e-16"}
+    assert data["counts"] == {"proved for all sizes": 1}
+
+
+def test_one_claim_is_shown_in_full(book: Book, capsys: pytest.CaptureFixture[str]) -> None:
+    root = book(statement(), PROVED, claims=[claim(), claim("second", uses=["tail-mean"])])
+    assert main(["ledger", "--root", str(root), "--claim", "tail-mean"]) == 0
+    shown = capsys.readouterr().out
+    for text in ("The mean of a tail", "used by      second", "book/02-chapter.ipynb, cell 2  (all N)"):
+        assert text in shown
+    assert main(["ledger", "--json", "--root", str(root), "--claim", "second"]) == 0
+    assert json.loads(capsys.readouterr().out)["status"] == "planned"
+    assert main(["ledger", "--root", str(root), "--claim", "third"]) == 2
+    assert capsys.readouterr().err == "error: no claim 'third' in book/claims.yml\n"
+
+
+def test_one_claim_answers_for_itself_only(book: Book) -> None:
+    root = book(statement(), PROVED, statement("second"), claims=[claim(), claim("second")])
+    assert main(["ledger", "--root", str(root)]) == 1
+    assert main(["ledger", "--root", str(root), "--claim", "tail-mean"]) == 0
+    assert main(["ledger", "--root", str(root), "--claim", "second"]) == 1
+
+
+# ─── the site ────────────────────────────────────────────────────────────────────────────────────
+
+EXTENSION = Path(__file__).parents[1] / "book" / "_ext"
+CONF = f"""
+import sys
+sys.path.insert(0, {str(EXTENSION)!r})
+extensions = ["myst_nb", "sphinx_proof", "icalign_book"]
+suppress_warnings = ["mystnb.unknown_mime_type"]
+nb_execution_mode = "off"
+"""
+METADATA = {"kernelspec": {"name": "python3", "display_name": "Python 3"}, "language_info": {"name": "python"}}
+LEDGER_PAGE = "# The ledger\n\n```{ledger-counts}\n```\n\n```{ledger}\n```\n\n```{claim-graph}\n```\n"
+
+
+def build(root: Path) -> tuple[int, str]:
+    """Builds the book below root with Sphinx in two processes; exit code and messages."""
+    (root / "conf.py").write_text(CONF)
+    (root / "index.md").write_text("# Book\n\n```{toctree}\nbook/02-chapter\nbook/ledger\n```\n")
+    path = root / "book" / "02-chapter.ipynb"
+    notebook = json.loads(path.read_text()) | {"nbformat": 4, "nbformat_minor": 5, "metadata": METADATA}
+    for number, cell in enumerate(notebook["cells"]):
+        cell |= {"id": f"cell-{number}", "metadata": {}}
+    path.write_text(json.dumps(notebook))
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-n", "-q", "-j2", str(root), str(root / "html")]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    return run.returncode, run.stdout + run.stderr
+
+
+@pytest.mark.slow
+def test_the_site_shows_badge_table_and_graph(book: Book) -> None:
+    claims = [claim(parts=HAND), claim("second", uses=["tail-mean"])]
+    root = book(markdown("# Chapter"), statement(), BY_HAND, code(record("control")), claims=claims, ledger=LEDGER_PAGE)
+    assert build(root) == (0, "")
+    chapter = (root / "html/book/02-chapter.html").read_text()
+    assert 'href="ledger.html#ledger-tail-mean"' in chapter
+    assert "◐ proved, 1 step by hand" in chapter
+    assert '<span class="by-hand">by hand: formula</span>' in chapter
+    ledger = (root / "html/book/ledger.html").read_text()
+    assert '<tr id="ledger-tail-mean"><th scope="row"><a href="02-chapter.html#tail-mean">' in ledger
+    assert '<a id="node-tail-mean" class="node status-hand" href="02-chapter.html#tail-mean"' in ledger
+    assert '<g id="node-second" class="node status-planned"' in ledger
+    assert "<title>second uses tail-mean</title>" in ledger
+
+
+@pytest.mark.slow
+def test_the_site_is_not_built_on_broken_rules(book: Book) -> None:
+    unread = markdown("```{prf:lemma} A title\n---\nlabel: second\n---\nThe statement.\n```")
+    cells = markdown("# Chapter"), statement(), code(record("proof")), statement("unheard-of"), unread
+    exit_code, messages = build(book(*cells, claims=[claim(), claim("second")], ledger=LEDGER_PAGE))
+    assert exit_code == 1
+    assert "ledger: tail-mean: part 'formula' has no control." in messages
+    assert "the label 'unheard-of' has no entry in claims.yml" in messages
+    assert "ledger: second has a label that the ledger cannot read" in messages
+
+
+@pytest.mark.slow
+def test_the_site_is_not_built_from_an_unexecuted_notebook(book: Book) -> None:
+    exit_code, messages = build(book(code(execution_count=None), ledger=LEDGER_PAGE))
+    assert exit_code == 2
+    assert "book/02-chapter.ipynb, cell 1: not executed" in messages
+
+
+def test_reading_the_ledger_loads_neither_torch_nor_sympy() -> None:
+    check = "import sys, icalign.__main__, icalign.ledger; sys.exit(bool({'torch', 'sympy'} & sys.modules.keys()))"
+    assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
+
+
+def test_every_status_has_a_sign_of_its_own() -> None:
+    assert len({status.glyph for status in Status}) == len(Status)
+
+
+def test_the_ledger_of_no_chapters_is_empty_of_evidence(book: Book) -> None:
+    ledger: Ledger = read(book())
+    assert ledger.evidence == {}
+    assert [entry.claim.id for entry in ledger] == ["tail-mean"]
