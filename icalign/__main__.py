@@ -47,7 +47,7 @@ def detail(entry: Entry, ledger: Ledger) -> Iterator[str]:
         "chapter": f"{claim.section}  {SECTIONS[claim.section]}",
         "stated in": ", ".join(statement.page for statement in entry.statements),
         "paper": claim.place or "not in the paper",
-        "verdict": " · ".join(filter(None, (claim.verdict, claim.says, claim.qualified))),
+        "verdict": " · ".join((entry.verdict, *filter(None, (claim.says, claim.qualified)))) if entry.verdict else "",
         "repaired by": ", ".join(claim.repaired_by),
         "uses": ", ".join(claim.uses),
         "used by": ", ".join(ledger.used_by(claim.id)),

@@ -7,15 +7,14 @@ A record shows as a box in the page and stores JSON in the cell's output. What i
 from __future__ import annotations
 
 import html
-import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
-import mpmath
 import sympy as sp
 import torch
+from sympy.printing.pretty.pretty_symbology import pretty_symbol
 from torch import Tensor
 
 from .calculus import Chain, NotShown, Point, ShownFalse, implied
@@ -27,7 +26,7 @@ MIME = "application/vnd.icalign.evidence+json"
 class Statement(Protocol):
     """What can be decided: a :class:`~icalign.calculus.Chain` or a :class:`~icalign.calculus.Limit`."""
 
-    def check(self, at_least: Mapping[sp.Symbol, int] | None = None) -> None:
+    def check(self, at_least: Mapping[sp.Symbol, Any] | None = None) -> None:
         """Raise ShownFalse or NotShown unless the statement is proved."""
 
     @property
@@ -90,32 +89,40 @@ def sizes_of(expressions: Iterable[Any]) -> str:
 
     Sizes are the free positive or nonnegative integer symbols, those in shapes of matrices included.
     """
-    found: set[sp.Symbol] = set()
-    for expression in expressions:
-        shapes = [size for m in sp.sympify(expression).atoms(sp.MatrixSymbol) for size in m.shape]
-        free = sp.sympify(expression).free_symbols.union(*[size.free_symbols for size in shapes])
-        found |= {s for s in free if s.is_Symbol and s.is_integer and s.is_nonnegative}
-    names = sorted({symbol.name for symbol in found})
+    names = sorted({s.name for s in _free(expressions) if s.is_Symbol and s.is_integer and s.is_nonnegative})
     return f"all {', '.join(names)}" if names else "no size enters"
 
 
-def _sign(symbol: sp.Basic) -> str:
-    return ">" if symbol.is_positive else r"\ge"
+def _free(expressions: Iterable[Any]) -> set[Any]:
+    """Free symbols, those in shapes of matrices included."""
+    found: set[Any] = set()
+    for expression in map(sp.sympify, expressions):
+        shapes = [size for m in expression.atoms(sp.MatrixSymbol) for size in m.shape]
+        found |= expression.free_symbols.union(*[size.free_symbols for size in shapes])
+    return found
 
 
-def hypotheses_of(expressions: Iterable[Any], at_least: Mapping[sp.Symbol, int]) -> list[str]:
+def hypotheses_of(expressions: Iterable[Any], at_least: Mapping[sp.Symbol, Any]) -> list[str]:
     """The assumptions on the symbols of what was proved, typeset: every Proof holds under these alone."""
-    found: dict[str, str] = {}
-    for expression in expressions:
-        symbols = sp.sympify(expression).free_symbols
-        for symbol in sorted([s for s in symbols if s.is_Symbol and not s.is_integer], key=str):
-            if symbol.is_nonnegative:
-                found[str(symbol)] = f"{sp.latex(symbol)} {_sign(symbol)} 0"
-        for entry in sorted(sp.sympify(expression).atoms(sp.IndexedBase), key=str):
-            if entry.is_nonnegative:
-                found[str(entry.label)] = f"{sp.latex(entry.label)}_j {_sign(entry)} 0"
-    bounds = [rf"{sp.latex(symbol)} \ge {least}" for symbol, least in at_least.items()]
-    return bounds + [found[name] for name in sorted(found)]
+    expressions = [sp.sympify(expression) for expression in expressions]
+    families = {family for expression in expressions for family in expression.atoms(sp.IndexedBase)}
+    labels = {family.label for family in families}
+    found = {str(s): _assumption(s, sp.latex(s)) for s in _free(expressions) if s.is_Symbol and s not in labels}
+    found |= {str(family.label): _assumption(family, f"{sp.latex(family.label)}_j") for family in families}
+    bounds = [rf"{sp.latex(symbol)} \ge {sp.latex(sp.sympify(least))}" for symbol, least in at_least.items()]
+    return bounds + [found[name] for name in sorted(found) if found[name]]
+
+
+_SIGNS = {"positive": "> 0", "negative": "< 0", "nonnegative": r"\ge 0", "nonpositive": r"\le 0", "nonzero": r"\ne 0"}
+_KINDS = ("even", "odd", "prime", "composite", "irrational")  # assumptions that no sign tells
+
+
+def _assumption(symbol: Any, name: str) -> str:
+    """What sympy takes a symbol to be, typeset; nothing for sizes and for real numbers of any sign."""
+    sign = next((shown for sign, shown in _SIGNS.items() if getattr(symbol, f"is_{sign}")), "")
+    parts = [f"{name} {sign}"] if sign and not (symbol.is_integer and symbol.is_nonnegative) else []
+    parts += [rf"{name}\text{{ {kind}}}" for kind in _KINDS if getattr(symbol, f"is_{kind}")]
+    return r",\ ".join(parts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +154,7 @@ class Proof(Evidence):
 
     @classmethod
     def of(
-        cls, claim: str, statement: Statement, *, part: str, at_least: Mapping[sp.Symbol, int] | None = None
+        cls, claim: str, statement: Statement, *, part: str, at_least: Mapping[sp.Symbol, Any] | None = None
     ) -> Proof:
         """Prove a calculation or a limit.
 
@@ -190,8 +197,15 @@ class Proof(Evidence):
         chains = [statement(value) for value in values]
         if not chains:
             raise ValueError(f"{claim}: no size to prove")
+        if values.step != 1:
+            raise ValueError(f"{claim}: {values}, expected consecutive sizes")
+        if len({str(chain.expressions) for chain in chains}) < len(chains):
+            raise ValueError(f"{claim}: the statement is the same for several sizes, so it is not about {size}")
+        if all([chain.trivial for chain in chains]):
+            raise ValueError(f"{claim}: both sides are written alike at every size: this states nothing")
         for chain in chains:
-            chain.check()
+            if not chain.trivial:  # at the smallest size sympy may have computed one side into the other
+                chain.check()
         shown = values[0] if shown is None else shown
         chain = chains[values.index(shown)]
         span = f"{values[0]}" if len(values) == 1 else f"{values[0]}, …, {values[-1]}"
@@ -269,10 +283,14 @@ class Certificate(Evidence):
         Raises:
             ShownFalse: the intervals exclude an inequality at a point.
             NotShown: they overlap, or the chain has an equality.
+            ValueError: no point.
         """
+        if not points:
+            raise ValueError(f"{claim}: no point to check")
         for values in points:
-            chain.evaluate(Point(values, context=mpmath.iv))
-        sizes = sorted({str(value) for values in points for key, value in values.items() if key.is_integer})
+            chain.certify(Point(values))
+        whole = [value for values in points for key, value in values.items() if getattr(key, "is_integer", False)]
+        sizes = [str(value) for value in sorted(set(map(int, whole)))]
         return cls(
             claim=claim,
             part=part,
@@ -290,11 +308,14 @@ class Certificate(Evidence):
 
         Raises:
             ShownFalse: a case fails; the case is the instance.
+            TypeError: a case is neither True nor False.
             ValueError: no case.
         """
         count = 0
         for instance, holds in cases:
-            if holds is not True:
+            if not isinstance(holds, bool):
+                raise TypeError(f"{claim}: {holds!r} at {instance}, expected True or False")
+            if not holds:
                 raise ShownFalse(f"{claim}: a case fails", instance)
             count += 1
         if count == 0:
@@ -339,13 +360,15 @@ class Measurement(Evidence):
 
         Raises:
             ShownFalse: an error above its bound or NaN, with its place.
-            ValueError: no error at all, or a bound that is not finite.
+            ValueError: no error at all, a negative one, or a bound that is not finite.
         """
         bounds = torch.as_tensor(bounds, dtype=torch.float64).expand(errors.shape)
         if errors.numel() == 0:
             raise ValueError(f"{claim}: no instance was measured")
         if not bool(bounds.isfinite().all()):
             raise ValueError(f"{claim}: a bound is not finite, so no error could exceed it")
+        if bool((errors < 0).any()):
+            raise ValueError(f"{claim}: an error is negative ({errors.min().item():.1e}); take absolute values")
         bad = ~(errors.double() <= bounds)  # NaN is bad too
         if bool(bad.any()):
             place = tuple(bad.nonzero()[0].tolist())
@@ -363,6 +386,16 @@ class Measurement(Evidence):
         )
 
 
+_SHOWN = 8  # numbers of an instance that the box shows; the record holds all
+
+
+def _readable(instance: Mapping[str, str]) -> str:
+    """An instance in a line, Greek letters as such; of a large one the first numbers."""
+    numbers = [f"{pretty_symbol(name)} = {value}" for name, value in instance.items()]
+    more = f" and {len(numbers) - _SHOWN} more numbers" if len(numbers) > _SHOWN else ""
+    return ", ".join(numbers[:_SHOWN]) + more
+
+
 @dataclass(frozen=True, kw_only=True)
 class Exhibit(Evidence):
     """One instance that settles an existence statement, or refutes a universal one."""
@@ -377,8 +410,7 @@ class Exhibit(Evidence):
 
     def facts(self) -> str:
         """The instance, and what it refutes."""
-        shown = ", ".join([f"{name} = {value}" for name, value in self.instance.items()])
-        return f"at {shown}" + (f" · refutes: {self.refutes}" if self.refutes else "")
+        return f"at {_readable(self.instance)}" + (f" · refutes: {self.refutes}" if self.refutes else "")
 
     @classmethod
     def at(cls, claim: str, chain: Chain, values: Mapping[Any, Any], *, part: str, refutes: str = "") -> Exhibit:
@@ -426,8 +458,7 @@ class Control(Evidence):
 
     def facts(self) -> str:
         """The twin and what refutes it."""
-        shown = ", ".join([f"{name} = {value}" for name, value in self.instance.items()])
-        return f"rejected: {self.twin}" + (f" · refuted at {shown}" if shown else "")
+        return f"rejected: {self.twin} · refuted at {_readable(self.instance)}"
 
     @classmethod
     def rejects(cls, claim: str, check: Callable[[], object], *, twin: str, part: str) -> Control:
@@ -438,14 +469,29 @@ class Control(Evidence):
         """
         return cls(claim=claim, part=part, statement="", twin=twin, instance=_refutation(claim, check, twin))
 
+    @classmethod
+    def of(
+        cls,
+        claim: str,
+        statement: Statement,
+        *,
+        part: str,
+        twin: str,
+        at_least: Mapping[sp.Symbol, Any] | None = None,
+    ) -> Control:
+        """Give a broken statement to :meth:`Proof.of`; raises as :meth:`rejects`."""
+        return cls.rejects(
+            claim, lambda: Proof.of(claim, statement, part=part, at_least=at_least), twin=twin, part=part
+        )
 
-def largest(errors: Tensor) -> str:
-    """The largest of some errors, to two digits, for a sentence; NaN raises.
+    @classmethod
+    def over_reals(cls, claim: str, hypotheses: Sequence[Any], conclusion: Any, *, part: str, twin: str) -> Control:
+        """Give broken hypotheses or a broken conclusion to :meth:`Proof.over_reals`; raises as :meth:`rejects`."""
+        return cls.rejects(
+            claim, lambda: Proof.over_reals(claim, hypotheses, conclusion, part=part), twin=twin, part=part
+        )
 
-    Raises:
-        ValueError: an error is NaN.
-    """
-    value = float(errors.max())
-    if math.isnan(value):
-        raise ValueError("an error is NaN")
-    return f"{value:.1e}"
+    @classmethod
+    def within(cls, claim: str, errors: Tensor, bounds: Tensor | float, *, part: str, twin: str) -> Control:
+        """Give the errors of a broken twin to :meth:`Measurement.within`; raises as :meth:`rejects`."""
+        return cls.rejects(claim, lambda: Measurement.within(claim, errors, bounds, part=part), twin=twin, part=part)

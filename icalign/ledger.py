@@ -233,6 +233,12 @@ class Entry:
         return Status.KERNEL if by_kernel else Status.PROVED
 
     @property
+    def verdict(self) -> str:
+        """The verdict on the paper's statement, once the claim that judges it is supported; nothing before that."""
+        unsupported = (Status.PARTIAL, Status.UNCONTROLLED, Status.OPEN, Status.PLANNED)
+        return "" if self.status in unsupported else self.claim.verdict
+
+    @property
     def sizes(self) -> tuple[str, ...]:
         """The sizes for which the parts that are proved for some sizes only are proved."""
         partly = (part for part in self.claim.parts if self.covers[part.name] is Cover.SIZED)
@@ -308,6 +314,7 @@ class Entry:
         parts = [asdict(part) | {"cover": self.covers[part.name]} for part in self.claim.parts]
         return asdict(self.claim) | {
             "status": self.status,
+            "verdict": self.verdict,
             "label": self.label,
             "remark": self.remark,
             "stated_in": [statement.page for statement in self.statements],

@@ -149,11 +149,13 @@ def parts_html(entry: Entry) -> str:
 
 
 def verdict_html(entry: Entry) -> str:
-    """The verdict, on what, and with which qualification."""
+    """The verdict, on what, and with which qualification; nothing before the claim is supported."""
     claim = entry.claim
+    if not entry.verdict:
+        return "<i>not examined yet</i>"
     says = f"“{escape(claim.says)}”: " if claim.says else ""
     qualified = f" ({escape(claim.qualified)})" if claim.qualified else ""
-    return f"{says}<b>{claim.verdict}</b>{qualified}"
+    return f"{says}<b>{entry.verdict}</b>{qualified}"
 
 
 def row_html(entry: Entry, link: Link) -> str:

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import mpmath
+import numpy as np
 import sympy as sp
 from sympy.concrete.expr_with_limits import ExprWithLimits
 
 from .monotone import dominated
-from .printing import typeset
 from .numbers import compare
+from .printing import typeset
 from .signs import defined, nonnegative, positive, real
 from .sums import put, zero
-from .witness import NotShown, Point, ShownFalse, Undefined, admissible, evaluate
+from .witness import NotShown, Point, ShownFalse, Undefined, admissible, evaluate, refuse_homonyms
 
-SAMPLES = 12  # random points at which every link is evaluated before it is decided
+SAMPLES = 20  # random points at which every link is evaluated before it is decided
 Bounds = Mapping[sp.Symbol, Any]  # lower bounds of integer symbols
 _SYMBOL = {"=": "=", "≤": r"\le", "<": "<"}
 
@@ -140,6 +141,11 @@ class Chain:
         if other.start != self.end:
             raise ValueError(f"the next chain starts at {other.start}, not at {self.end}")
         return Chain(self.start, self.links + other.links)
+
+    @property
+    def trivial(self) -> bool:
+        """Whether it has links, and each has both sides written alike."""
+        return bool(self.links) and all([link.trivial for link in self.links])
 
     @property
     def expressions(self) -> list[Any]:
@@ -309,20 +315,9 @@ def _refutation(link: Link, point: Point) -> ShownFalse:
     with mpmath.workdps(40):
         for side in (link.left, link.right):
             value = evaluate(side, point.within(mpmath.mp))
-            sides.append(mpmath.nstr(value, 12) if isinstance(value, mpmath.mpf) else str(value))
+            rows = [[mpmath.nstr(entry, 12) for entry in row] for row in value] if isinstance(value, np.ndarray) else []
+            sides.append(str(rows).replace("'", "") if rows else mpmath.nstr(value, 12))
     return ShownFalse(f"{sides[0]} {link.op} {sides[1]} is false", point.instance)
-
-
-def refuse_homonyms(expressions: Sequence[Any]) -> None:
-    """Raise when two different free symbols have one name: a reader would take them for the same.
-
-    Raises:
-        ValueError: naming it.
-    """
-    found: dict[str, Any] = {}
-    for symbol in sorted(set().union(*[sp.sympify(e).free_symbols for e in expressions]), key=str):
-        if isinstance(symbol, sp.Symbol | sp.MatrixSymbol) and found.setdefault(symbol.name, symbol) != symbol:
-            raise ValueError(f"two different symbols are called {symbol.name}")
 
 
 _DIGITS = 700  # of the numbers along the way to a limit, the last of them 2^-400 from its end

@@ -7,7 +7,7 @@ from itertools import permutations
 
 import sympy as sp
 
-from .signs import general_term, nonnegative, positive
+from .signs import general_term, nonnegative, positive, real
 from .sums import put
 
 _MOST_TERMS = 3  # terms that are matched in every order
@@ -19,7 +19,8 @@ def dominated(small: sp.Expr, large: sp.Expr, *, strict: bool = False) -> bool:
     Sums over one range are compared term by term, log and exp by their arguments, sums of a few terms and products
     with a common factor by what they do not share; otherwise the sign of the difference decides.
     """
-    return _by_parts(small, large, strict) or (positive(large - small) if strict else nonnegative(large - small))
+    by_parts = real(small) and real(large) and _by_parts(small, large, strict)
+    return by_parts or (positive(large - small) if strict else nonnegative(large - small))
 
 
 def _by_parts(small: sp.Expr, large: sp.Expr, strict: bool) -> bool:
@@ -43,7 +44,9 @@ def _by_parts(small: sp.Expr, large: sp.Expr, strict: bool) -> bool:
 def _sums(small: sp.Sum, large: sp.Sum, strict: bool) -> bool:
     """Term by term, over a range that is known not to run backwards (nor to be empty, when strict)."""
     (*inner, (index, low, high)), (*others, (other, *range_)) = small.limits, large.limits
-    if not (low.is_integer and high.is_integer) or (low, high) != tuple(range_) or not nonnegative(high - low + (0 if strict else 1)):
+    if (low, high) != tuple(range_) or not (low.is_integer and high.is_integer):
+        return False
+    if not nonnegative(high - low + (0 if strict else 1)):
         return False
     left = sp.Sum(small.function, *inner) if inner else small.function
     right = sp.Sum(large.function, *others) if others else large.function

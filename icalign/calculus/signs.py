@@ -82,7 +82,7 @@ def real(expr: sp.Expr) -> bool:
 
 def _variables(expr: sp.Expr) -> set[Any]:
     """The free symbols, the names of families left out in favour of their entries."""
-    return expr.free_symbols - {family.label for family in expr.atoms(sp.IndexedBase)}
+    return set(expr.free_symbols) - {family.label for family in expr.atoms(sp.IndexedBase)}
 
 
 @lru_cache(maxsize=4096)
@@ -128,6 +128,8 @@ def _by_shape(expr: sp.Expr, strict: bool, depth: int) -> bool:
         return real(expr.exp) and _decide(expr.base, strict or expr.exp.is_nonnegative is not True, depth)
     if isinstance(expr, sp.log):
         return _decide(expr.args[0] - 1, strict, depth - 1)
+    if isinstance(expr, sp.exp):
+        return real(expr.args[0])
     return False
 
 
@@ -141,8 +143,8 @@ def _sum(expr: sp.Sum, strict: bool, depth: int) -> bool:
     return any([_decide(term, strict, depth - 1) for term in general_term(body, index, low, high)])
 
 
-def general_term(body: sp.Expr, index: sp.Symbol, low: sp.Expr, high: sp.Expr) -> Iterator[sp.Expr]:
-    """The summand at index = low + above, at high − below, and with what index ≤ high says of a size in high = N + rest.
+def general_term(body: Any, index: sp.Symbol, low: sp.Expr, high: sp.Expr) -> Iterator[sp.Expr]:
+    """The summand at index = low + above, at high − below, and with what index ≤ high says of N in high = N + rest.
 
     There N = index + below − rest, with above, below ≥ 0: an inner sum from index to N is then known not to be empty.
     """

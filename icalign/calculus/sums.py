@@ -11,7 +11,7 @@ from sympy.concrete.expr_with_limits import ExprWithLimits
 
 @cache
 def _bound(height: int) -> sp.Symbol:
-    """The variable of a sum over sums of the height. It is no symbol that a user could write, and sorts alike always."""
+    """The variable of a sum over sums of the height. No user can write it, and it sorts alike in every run."""
     return sp.Dummy(f"kappa_{height}", dummy_index=height, integer=True)
 
 

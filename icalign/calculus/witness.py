@@ -49,6 +49,18 @@ def admissible(like: sp.Expr, value: sp.Rational) -> bool:
     return True
 
 
+def refuse_homonyms(expressions: Sequence[Any]) -> None:
+    """Raise when two different free symbols have one name: a reader would take them for the same.
+
+    Raises:
+        ValueError: naming it.
+    """
+    found: dict[str, Any] = {}
+    for symbol in sorted(set().union(*[sp.sympify(e).free_symbols for e in expressions]), key=str):
+        if isinstance(symbol, sp.Symbol | sp.MatrixSymbol) and found.setdefault(symbol.name, symbol) != symbol:
+            raise ValueError(f"two different symbols are called {symbol.name}")
+
+
 class Point:
     """Numbers for symbols and for entries of families (``h[3]``, ``X[0, 2]``); random ones where none is given.
 
@@ -104,9 +116,9 @@ class Point:
         assert self.random is not None
         if like.is_integer:
             low = self._least(like)
-            spread = 4 if like.is_nonnegative or like in self.at_least else 8
-            tight = self.corner and self.random.random() < 0.9  # not always, for −3 may be odd where even is asked
-            return sp.Integer(low + (0 if tight and spread == 4 else self.random.randrange(spread)))
+            spread = self.random.choice([3, 5]) if like.is_nonnegative or like in self.at_least else 8
+            tight = self.corner and spread < 8 and self.random.random() < 0.9  # not always: 1 is no even number
+            return sp.Integer(low + (0 if tight else self.random.randrange(spread)))
         size = sp.Rational(self.random.randrange(1, 64), self.random.choice([7, 16, 33]))
         if like.is_positive:
             return size
@@ -378,6 +390,14 @@ def _(expr: Any, point: Point, bound: Bound) -> Any:
         return a * b
 
     return reduce(times, _all(expr.args, point, bound))
+
+
+@_value.register(sp.MatPow)
+def _(expr: Any, point: Point, bound: Bound) -> Any:
+    base, exponent = _value(expr.base, point, bound), _integer(expr.exp, point, bound)
+    if exponent < 1:
+        raise TypeError(f"the evaluator takes powers of matrices from 1 up: {expr}")
+    return reduce(np.matmul, [base] * exponent)
 
 
 @_value.register(sp.Trace)
