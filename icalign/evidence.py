@@ -347,7 +347,7 @@ class Measurement(Evidence):
 
     @classmethod
     def within(
-        cls, claim: str, errors: Tensor, bounds: Tensor | float, *, part: str, dtype: torch.dtype | None = None
+        cls, claim: str, errors: Tensor, bounds: Tensor | float, *, part: str, dtype: torch.dtype | str | None = None
     ) -> Measurement:
         """Check errors ≤ bounds, entry by entry.
 
@@ -356,7 +356,7 @@ class Measurement(Evidence):
             errors: one error for each instance, ≥ 0.
             bounds: the bound of each, or one for all.
             part: the part of the claim.
-            dtype: of the computation, when the errors are kept in another.
+            dtype: of the computation (or their names), when the errors are kept in another.
 
         Raises:
             ShownFalse: an error above its bound or NaN, with its place.

@@ -21,6 +21,7 @@ from .witness import NotShown, Point, ShownFalse, Undefined, admissible, evaluat
 
 SAMPLES = 20  # random points at which every link is evaluated before it is decided
 Bounds = Mapping[sp.Symbol, Any]  # lower bounds of integer symbols
+_LINE = 180  # letters of LaTeX that fit on a line of the page
 _SYMBOL = {"=": "=", "≤": r"\le", "<": "<"}
 
 
@@ -222,7 +223,9 @@ class Chain:
         """The calculation, typeset: one line when it is short, aligned with reasons when it has several links."""
         if len(self.links) == 1 and not self.links[0].by:
             link = self.links[0]
-            return f"{typeset(link.left)} {_SYMBOL[link.op]} {typeset(link.right)}"
+            line = f"{typeset(link.left)} {_SYMBOL[link.op]} {typeset(link.right)}"
+            if len(line) <= _LINE:
+                return line
         lines = [f"&{typeset(self.start)}"]
         for link in self.links:
             reason = rf" && \text{{{link.by}}}" if link.by else ""
@@ -367,7 +370,8 @@ def _shifted(expr: Any, at_least: Bounds) -> Any:
                 raise ValueError(f"at_least: {symbol} is not an integer symbol; write it as its bound plus slack")
             if symbol in sp.sympify(low).free_symbols:
                 raise ValueError(f"at_least: {symbol} is bounded by itself")
-            expr = put(expr, symbol, low + _surplus(symbol))
+            known = 1 if symbol.is_positive else 0 if symbol.is_nonnegative else -sp.oo
+            expr = put(expr, symbol, (max(low, known) if sp.sympify(low).is_number else low) + _surplus(symbol))
     return expr
 
 

@@ -74,7 +74,9 @@ def show(**named: Any) -> Shown:
     return Shown(rf"\begin{{aligned}} {(chr(92) * 2).join(equations)} \end{{aligned}}")
 
 
-def show_blocks(matrix: sp.BlockMatrix, *, rows: list[str] | None = None, columns: list[str] | None = None) -> Shown:
+def show_blocks(
+    matrix: sp.BlockMatrix, name: str = "", *, rows: list[str] | None = None, columns: list[str] | None = None
+) -> Shown:
     """A block matrix with the names of its block rows and columns around it (``bordermatrix`` is not in MathJax)."""
 
     def names(texts: list[str]) -> list[str]:
@@ -89,4 +91,5 @@ def show_blocks(matrix: sp.BlockMatrix, *, rows: list[str] | None = None, column
         head = " & ".join(([""] if rows else []) + names(columns))
         body = rf"{head} \\ \hline {body}"
     shape = ("r|" if rows else "") + "c" * width
-    return Shown(rf"\begin{{array}}{{{shape}}} {body} \end{{array}}")
+    equals = f"{name} = " if name else ""
+    return Shown(rf"{equals}\begin{{array}}{{{shape}}} {body} \end{{array}}")

@@ -36,7 +36,7 @@ def defined(expr: Any) -> bool:
     No denominator vanishes, logarithms are taken of positive numbers and roots of nonnegative ones, sums and products
     run over integers; also inside of sums and products, for every value of their variables.
     """
-    return all([any([holds(subject) for subject in subjects]) for holds, subjects in _conditions(expr)])
+    return all([any(holds(subject) for subject in reversed(subjects)) for holds, subjects in _conditions(expr)])
 
 
 def _conditions(expr: Any) -> list[Condition]:
@@ -94,7 +94,7 @@ def _decide(expr: sp.Expr, strict: bool, depth: int) -> bool:
         return False
     if _by_shape(expr, strict, depth):
         return True
-    return any([_decide(form, strict, depth - 1) for form in _rewritings(expr)])
+    return any(_decide(form, strict, depth - 1) for form in _rewritings(expr))  # lazily: most need only one
 
 
 def _rewritings(expr: sp.Expr) -> Iterator[sp.Expr]:
@@ -140,7 +140,7 @@ def _sum(expr: sp.Sum, strict: bool, depth: int) -> bool:
     count = high - low + (0 if strict else 1)
     if not (low.is_integer and high.is_integer) or not _decide(count, False, depth - 1):
         return False
-    return any([_decide(term, strict, depth - 1) for term in general_term(body, index, low, high)])
+    return any(_decide(term, strict, depth - 1) for term in general_term(body, index, low, high))
 
 
 def general_term(body: Any, index: sp.Symbol, low: sp.Expr, high: sp.Expr) -> Iterator[sp.Expr]:

@@ -84,7 +84,7 @@ def _pulled(summand: sp.Expr, index: sp.Symbol, low: sp.Expr, high: sp.Expr) -> 
     return total
 
 
-def pull(expr: sp.Expr) -> sp.Expr:
+def pull(expr: Any) -> Any:
     """The expression with constants pulled out of its sums, sums split at +, bound variables in a fixed naming.
 
     Two sums that are equal by linearity become the same sum. Valid for every value of the free symbols.
@@ -124,10 +124,11 @@ def first(total: sp.Sum) -> sp.Expr:
     Raises:
         ValueError: the range may be empty.
     """
-    ((index, low, high),) = total.limits
+    *inner, (index, low, high) = total.limits
     if not runs_forwards(low, high - 1):
         raise ValueError(f"the range {low}..{high} may be empty")
-    return put(total.function, index, low) + sp.Sum(total.function, (index, low + 1, high))
+    body = sp.Sum(total.function, *inner) if inner else total.function
+    return put(body, index, low) + sp.Sum(body, (index, low + 1, high))
 
 
 def split_at(total: sp.Sum, place: sp.Expr) -> tuple[sp.Sum, sp.Sum]:
@@ -168,7 +169,7 @@ def _hidden(expr: Any, bound: frozenset[sp.Symbol], names: dict[Any, sp.Expr]) -
     return names[key]
 
 
-def _by_ends(expr: sp.Expr) -> sp.Expr:
+def _by_ends(expr: Any) -> Any:
     """Sums and products by their ends, Σ_{a≤k≤b} f(k) = F(b+1) − F(a) and Π likewise as a quotient: ranges join.
 
     F is opaque, one for each summand: it counts from a point below all the ends. This is for ranges that are known
@@ -195,7 +196,7 @@ def _one_term(expr: sp.Expr) -> sp.Expr:
     )
 
 
-def zero(expr: sp.Basic) -> bool:
+def zero(expr: Any) -> bool:
     """Decide expr = 0, for scalars and matrix expressions. True is a proof; False means only "not shown"."""
     if isinstance(expr, sp.MatrixBase | sp.MatrixExpr):
         expr = sp.expand(sp.block_collapse(expr)).doit()

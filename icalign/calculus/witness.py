@@ -64,9 +64,9 @@ def refuse_homonyms(expressions: Sequence[Any]) -> None:
 class Point:
     """Numbers for symbols and for entries of families (``h[3]``, ``X[0, 2]``); random ones where none is given.
 
-    Random values respect the assumptions of a symbol and ``at_least``; every third seed is a corner, with what may be
-    zero at zero and the smallest sizes. Without a ``seed`` nothing is drawn and a missing value raises. ``context`` is
-    ``mpmath.mp`` or ``mpmath.iv`` (intervals that contain the true value).
+    Random values respect the assumptions of a symbol and ``at_least``; every third seed is near a corner, with most of
+    what may be zero at zero and most sizes as small as they can be. Without a ``seed`` nothing is drawn and a missing
+    value raises. ``context`` is ``mpmath.mp`` or ``mpmath.iv`` (intervals that contain the true value).
 
     Raises:
         ValueError: a value against the assumptions of its symbol, or a lower bound of a symbol that is not an integer.
@@ -116,13 +116,13 @@ class Point:
         assert self.random is not None
         if like.is_integer:
             low = self._least(like)
-            spread = self.random.choice([3, 5]) if like.is_nonnegative or like in self.at_least else 8
-            tight = self.corner and spread < 8 and self.random.random() < 0.9  # not always: 1 is no even number
+            spread = self.random.choice([3, 5, 7]) if like.is_nonnegative or like in self.at_least else 8
+            tight = self.corner and spread < 8 and self.random.random() < 0.7
             return sp.Integer(low + (0 if tight else self.random.randrange(spread)))
         size = sp.Rational(self.random.randrange(1, 64), self.random.choice([7, 16, 33]))
         if like.is_positive:
             return size
-        if like.is_zero is not False and (self.corner or self.random.random() < 0.2):
+        if like.is_zero is not False and self.random.random() < (0.7 if self.corner else 0.2):
             return sp.Integer(0)
         return size if like.is_nonnegative or self.random.random() < 0.5 else -size
 
@@ -157,7 +157,7 @@ class Point:
         }
 
 
-def evaluate(expr: sp.Basic, point: Point) -> Any:
+def evaluate(expr: Any, point: Point) -> Any:
     """The value of a sympy expression at a point, by walking its tree: no rewriting of sympy is involved.
 
     Scalars come out in ``point.context``, matrices as object arrays. An empty sum is 0, an empty product 1.
@@ -280,6 +280,9 @@ def _register_function(node: Any, function: Callable[[Any, Point], Any]) -> None
 
 
 def _exp(value: Any, point: Point) -> Any:
+    size = mpmath.mpf(abs(value).b) if isinstance(value, mpmath.iv.mpf) else abs(value)
+    if mpmath.ldexp(1, 10**6) < size < mpmath.inf:
+        raise Undefined("an exponential beyond the numbers that fit into memory")
     return point.context.exp(value)
 
 
