@@ -10,7 +10,7 @@ import html
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import sympy as sp
 import torch
@@ -23,6 +23,7 @@ from .calculus.chain import SAMPLES
 MIME = "application/vnd.icalign.evidence+json"
 
 
+@runtime_checkable
 class Statement(Protocol):
     """What can be decided: a :class:`~icalign.calculus.Chain` or a :class:`~icalign.calculus.Limit`."""
 
@@ -251,8 +252,8 @@ class Kernel(Evidence):
     kind: ClassVar[str] = "kernel"
 
     def details(self) -> dict[str, Any]:
-        """theorem, axioms."""
-        return {"theorem": self.theorem, "axioms": list(self.axioms), "all_sizes": True}
+        """theorem, axioms, sizes."""
+        return {"theorem": self.theorem, "axioms": list(self.axioms), "sizes": "all sizes", "all_sizes": True}
 
     def facts(self) -> str:
         """The theorem and its axioms."""

@@ -8,6 +8,7 @@ token j, such as ``gamma_1 * i.one * j.r - c * i.m @ j.p``, that is γ₁r_j −
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -23,13 +24,27 @@ def same_size(a: Size, b: Size) -> bool:
     return bool(sp.sympify(a - b) == 0)
 
 
+def exact_number(value: Any) -> sp.Rational:
+    """A number as an exact rational.
+
+    Raises:
+        ValueError: NaN or infinity, of which ``sympy.Rational`` makes 0.
+    """
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{value}, expected a finite number")
+    return sp.Rational(value)
+
+
 def _scalar(value: object) -> sp.Expr | None:
     """The value as an exact sympy scalar, or None when it is no scalar."""
     if isinstance(value, bool) or not isinstance(value, int | float | sp.Expr):
         return None
     if isinstance(value, sp.MatrixExpr):
         return None
-    return sp.Rational(value) if isinstance(value, float) else sp.sympify(value)
+    exact = exact_number(value) if isinstance(value, float) else sp.sympify(value)
+    if exact.has(sp.nan, sp.oo, -sp.oo, sp.zoo):
+        raise ValueError(f"coefficient {value}, expected a finite number or a sympy expression")
+    return exact
 
 
 def split(matrix: sp.MatrixExpr) -> tuple[sp.Expr, sp.MatrixExpr]:

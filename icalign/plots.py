@@ -20,7 +20,7 @@ COLORS = {
     "grey": "#6E7781",
 }
 MARKERS = "osD^vP"
-_STYLE = {
+_STYLE: dict[Any, Any] = {
     "figure.dpi": 110,
     "figure.facecolor": "white",
     "axes.spines.top": False,

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import sympy as sp
+
 from .forms import Bilinear, Form, PiecewiseLinear, Scalar, relu
 from .stream import Stream
 
@@ -66,7 +68,7 @@ class FeedForward:
         """
         for row, value in self.write.items():
             if not isinstance(value, PiecewiseLinear):
-                stream.check(row, stream.rows.get(row, 1), f"write[{row!r}]")
+                stream.check(row, stream.rows.get(row, sp.Integer(1)), f"write[{row!r}]")
                 continue
             stream.check(row, value.size, f"write[{row!r}]")
             for _, _, form in value.terms:

@@ -26,7 +26,7 @@ class Stream:
         for name, size in rows.items():
             if name.startswith("_"):
                 raise ValueError(f"row {name!r}: a name must not start with an underscore")
-            if sp.sympify(size).is_positive is False:
+            if sp.sympify(size).is_positive is False or sp.sympify(size).is_integer is False:
                 raise ValueError(f"row {name!r}: size {size}, expected a positive integer")
         self.rows: dict[str, sp.Expr] = {name: sp.sympify(size) for name, size in rows.items()}
 

@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from .bounds import unit_roundoff
-from .forms import split
+from .forms import exact_number, split
 from .spec import Block, FeedForward, Head, LinearHead
 from .stream import Stream
 from .symbolic import FeedForwardMatrices, HeadMatrices
@@ -56,7 +56,7 @@ class _Substitution:
             if isinstance(symbol, sp.MatrixSymbol):
                 self.matrices[symbol.name] = [[Fraction(entry) for entry in row] for row in value.double().tolist()]
             else:
-                self.scalars[symbol] = sp.Rational(value)
+                self.scalars[symbol] = exact_number(value)
 
     def scalar(self, expr: Any) -> Fraction:
         value = sp.sympify(expr).subs(self.scalars)
@@ -226,7 +226,7 @@ class Transformer(nn.Module):
     ) -> None:
         super().__init__()
         sizes = {symbol: value for symbol, value in values.items() if isinstance(symbol, sp.Symbol)}
-        self.rows = stream.at({symbol: sp.Rational(value) for symbol, value in sizes.items()}).slices
+        self.rows = stream.at({symbol: exact_number(value) for symbol, value in sizes.items()}).slices
         built = {id(block): TransformerBlock(block, stream, values, dtype) for block in blocks}
         self.blocks = nn.ModuleList([built[id(block)] for block in blocks])
         self.requires_grad_(False)

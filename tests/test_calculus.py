@@ -193,13 +193,10 @@ def test_a_false_matrix_identity_is_refused(left: Any, right: Any) -> None:
 
 def test_true_matrix_identities_are_proved() -> None:
     for left, right in [
-        ((A * B).T, B.T * A.T),
+        ((A * (A + B)).T, A.T * A.T + B.T * A.T),
         ((A + B) * C, A * C + B * C),
-        (A - A + B - B, sp.ZeroMatrix(n + 1, n + 1)),
         (sp.BlockMatrix([[A, B]]) * sp.BlockMatrix([[C], [C]]), (A + B) * C),
     ]:
-        if left == right:
-            continue  # sympy has computed one into the other
         Chain(left).equals(right).check()
 
 
@@ -464,8 +461,8 @@ def test_a_one_sided_limit_shows_its_side() -> None:
 even = sp.Symbol("e", even=True)
 negative = sp.Symbol("v", negative=True)
 
-IMPLIED = [
-    ([], p1 + 1 / p1 >= 2) if (p1 := sp.Symbol("p1", positive=True)) else None,
+IMPLIED: list[tuple[list[Any], Any]] = [
+    ([], a + 1 / a >= 2),
     ([x > 0], x + 1 / x >= 2),
     ([x < y, y < z], x < z),
     ([], sp.Eq(sp.Max(x, y), (x + y + sp.Abs(x - y)) / 2)),
@@ -490,7 +487,6 @@ NOT_IMPLIED = [
     ([], sp.Ne(even, x), "false"),
     ([], sp.Ne(2 * even + 1, 3), "open"),  # z3 is told that e is an integer, not that it is even: e = 1 refutes nothing
     ([x < y], sp.Equivalent(x < y, y > x, x > 1), "false"),  # all three, not the first two
-    ([sp.Symbol("q", integer=True) ** 3 + k**3 + K**3 > 0], sp.Ne(k**3 + K**3 + sp.Symbol("q", integer=True) ** 3, 42), "x"),
 ]
 
 
@@ -499,7 +495,7 @@ def test_z3_proves_what_follows(hypotheses: list[Any], conclusion: Any) -> None:
     implied(hypotheses, conclusion)
 
 
-@pytest.mark.parametrize(("hypotheses", "conclusion", "expected"), NOT_IMPLIED[:-1], ids=str)
+@pytest.mark.parametrize(("hypotheses", "conclusion", "expected"), NOT_IMPLIED, ids=str)
 def test_z3_refuses_what_does_not_follow(hypotheses: list[Any], conclusion: Any, expected: str) -> None:
     assert outcome(lambda: implied(hypotheses, conclusion)) == expected
 
@@ -525,9 +521,7 @@ def test_a_formula_that_sympy_has_evaluated_states_nothing() -> None:
 
 
 def test_z3_is_given_only_what_it_knows() -> None:
-    for conclusion in (sp.exp(x) > 0, sp.Ge(h[1] ** 2 + x, x), sp.sqrt(t) >= 0, sp.Ge(sp.sin(x), -2)):
-        if conclusion in (sp.true, sp.false):
-            continue
+    for conclusion in (sp.Ge(sp.exp(x), y), sp.Ge(h[1] ** 2 + x, x * y), sp.Ge(sp.sqrt(t), x), sp.Ge(sp.sin(x), y)):
         with pytest.raises(TypeError, match="z3 is not given"):
             implied([], conclusion)
 
@@ -551,11 +545,26 @@ CLOSED = [
 @pytest.mark.parametrize("context", [mpmath.mp, mpmath.iv], ids=["mp", "iv"])
 def test_the_evaluator_agrees_with_exact_values(expr: sp.Expr, value: Fraction, context: Any) -> None:
     found = evaluate(expr, Point({}, context=context))
-    assert abs(mpmath.mpf(found.b if context is mpmath.iv else found) - mpmath.mpf(value.numerator) / value.denominator) < 1e-14
+    assert (
+        abs(mpmath.mpf(found.b if context is mpmath.iv else found) - mpmath.mpf(value.numerator) / value.denominator)
+        < 1e-14
+    )
 
 
 def test_the_evaluator_agrees_with_sympy_on_functions() -> None:
-    exprs = [sp.exp(x), sp.log(a), sp.sqrt(a), a**x, sp.sinh(x), sp.cosh(x), sp.tanh(x), sp.Abs(x), x**-3, sp.E**2, a ** sp.Rational(-2, 3)]
+    exprs = [
+        sp.exp(x),
+        sp.log(a),
+        sp.sqrt(a),
+        a**x,
+        sp.sinh(x),
+        sp.cosh(x),
+        sp.tanh(x),
+        sp.Abs(x),
+        x**-3,
+        sp.E**2,
+        a ** sp.Rational(-2, 3),
+    ]
     for xv in (sp.Rational(-7, 3), sp.Rational(5, 4)):
         values = {x: xv, a: sp.Rational(11, 6)}
         for expr in exprs:
@@ -574,11 +583,20 @@ def test_matrices_are_evaluated_entry_by_entry() -> None:
     M = np.arange(6).reshape(2, 3)
     for context in (mpmath.mp, mpmath.iv):
         found = evaluate(2 * rows.T * rows + sp.Identity(3), Point(values, context=context))
-        assert [[int(mpmath.mpf(v.a if context is mpmath.iv else v)) for v in row] for row in found] == (2 * M.T @ M + np.eye(3)).astype(int).tolist()
+        assert [[int(mpmath.mpf(v.a if context is mpmath.iv else v)) for v in row] for row in found] == (
+            2 * M.T @ M + np.eye(3)
+        ).astype(int).tolist()
 
 
 def test_where_there_is_no_value_there_is_no_number() -> None:
-    for expr in (1 / x, sp.log(x), sp.log(x - 1), (x - 1) ** sp.Rational(1, 2), x ** sp.Rational(-1, 2), sp.Sum(1, (k, 0, x + sp.Rational(1, 2)))):
+    for expr in (
+        1 / x,
+        sp.log(x),
+        sp.log(x - 1),
+        (x - 1) ** sp.Rational(1, 2),
+        x ** sp.Rational(-1, 2),
+        sp.Sum(1, (k, 0, x + sp.Rational(1, 2))),
+    ):
         for context in (mpmath.mp, mpmath.iv):
             with pytest.raises(Undefined):
                 evaluate(expr, Point({x: 0}, context=context))
@@ -746,16 +764,16 @@ def test_fuzz_rewriting_keeps_the_value(rewrite: Callable[[sp.Expr], sp.Expr]) -
 def test_fuzz_zero_means_zero() -> None:
     """Differences of an expression and a true or false variant of it; what is called zero must be 0 in numbers."""
     said = {True: 0, False: 0}
-    for seed in range(120):
+    for seed in range(90):
         grammar = Expressions(1000 + seed)
-        expr = grammar.make(3)
+        expr, other = grammar.make(3), grammar.leaf(()) - grammar.leaf(())
         twist = grammar.pick(
             lambda e: sp.expand(e),
             lambda e: pull(e),
             lambda e: e.subs(n, n + 1),
             lambda e: e.xreplace({i: j, j: k, k: i}),
             lambda e: e.xreplace({kappa[0]: kappa[1], kappa[1]: kappa[0]}),
-            lambda e: e + grammar.leaf(()) - grammar.leaf(()),
+            lambda e, other=other: e + other,
             lambda e: e.replace(sp.Sum, lambda f, *lim: sp.Sum(f, *lim[:-1], (*lim[-1][:2], lim[-1][2] + 1))),
         )
         difference = expr - twist(expr)
@@ -769,8 +787,8 @@ def test_fuzz_zero_means_zero() -> None:
 
 def test_fuzz_signs_mean_signs() -> None:
     said = {"nonnegative": 0, "positive": 0}
-    for seed in range(90):
-        expr = Expressions(2000 + seed, signed=seed % 3 == 0).make(2)
+    for seed in range(60):
+        expr = Expressions(2000 + seed, signed=seed % 4 == 0).make(1 + seed % 2)
         for name, decide in (("nonnegative", nonnegative), ("positive", positive)):
             if not decide(expr):
                 continue
@@ -778,16 +796,15 @@ def test_fuzz_signs_mean_signs() -> None:
             for point in _points(6):
                 value = _value(expr, point)
                 assert value > 0 if name == "positive" else value >= 0, (seed, name, expr, point.instance)
-    assert said["nonnegative"] > 40, said
-    assert said["positive"] > 20, said
+    assert min(said.values()) > 15, said
 
 
 def test_fuzz_dominated_means_at_most() -> None:
     said = 0
-    for seed in range(60):
+    for seed in range(50):
         grammar = Expressions(3000 + seed, signed=False)
-        small = grammar.make(2)
-        large = grammar.pick(small + t, small + grammar.leaf(()), small.subs(t, t + u), grammar.make(2))
+        small = grammar.make(1 + seed % 5 // 4)
+        large = grammar.pick(small + t, small + grammar.leaf(()), small.subs(t, t + u), grammar.make(1))
         strict = grammar.pick(True, False)
         if not dominated(small, large, strict=strict):
             continue

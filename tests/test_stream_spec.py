@@ -22,7 +22,7 @@ i, j = stream.tokens
         ({"x": 0}, "size 0, expected a positive"),
         ({"x": -2}, "size -2, expected a positive"),
         ({"x": sp.Rational(1, 2)}, "size 1/2, expected a positive integer"),
-        ({"x": 1.5}, "expected a positive integer"),
+        ({"x": sp.Float(1.5)}, "expected a positive integer"),
         ({"x": sp.Symbol("n", negative=True)}, "expected a positive"),
     ],
 )

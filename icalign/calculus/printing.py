@@ -8,7 +8,7 @@ import sympy as sp
 from sympy.printing.latex import LatexPrinter
 
 
-class _Printer(LatexPrinter):
+class _Printer(LatexPrinter):  # type: ignore[misc]  # sympy comes without types
     def _print_Identity(self, expr: Any) -> str:
         return "1" if expr.shape[0] == 1 else f"I_{{{self._print(expr.shape[0])}}}"
 

@@ -14,6 +14,8 @@ import numpy as np
 import sympy as sp
 from sympy.matrices.expressions.matexpr import MatrixElement
 
+from ..forms import exact_number
+
 Bound = Mapping[sp.Symbol, int]
 
 # What sympy may know of a symbol and of a rational number; "real" and the like hold for every number drawn here.
@@ -80,7 +82,7 @@ class Point:
         at_least: Mapping[sp.Symbol, Any] | None = None,
         context: Any = mpmath.mp,
     ) -> None:
-        self.values = {key: sp.Rational(value) for key, value in (values or {}).items()}
+        self.values = {key: exact_number(value) for key, value in (values or {}).items()}
         self.random = None if seed is None else random.Random(seed)
         self.corner = seed is not None and seed % 3 == 0
         self.at_least = dict(at_least or {})

@@ -5,6 +5,7 @@ Rows: x, y, r, 1 and best, which the head fills.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import torch
@@ -91,8 +92,8 @@ class Selection(Construction):
         if temperatures is not None:
             return hand_set(temperatures, "gamma")["gamma"]
         assert tolerance is not None
-        if not tolerance > 0:
-            raise ValueError(f"tolerance: {tolerance}, expected a positive number")
+        if not 0 < tolerance < math.inf:
+            raise ValueError(f"tolerance: {tolerance}, expected a positive finite number")
         kind = self.task_class
         return max(0.0, float(selection_temperature_all_gaps(tolerance / 2, kind.min_gap, kind.diameter)))
 

@@ -1,0 +1,103 @@
+"""One formula for numbers and symbols; temperatures meet their tolerance, and rounding keeps its allowance."""
+
+import math
+from fractions import Fraction
+
+import mpmath
+import pytest
+import sympy as sp
+import torch
+
+from icalign.bounds import (
+    attention_rounding,
+    crowd,
+    crowd_in_steps,
+    selection_temperature,
+    selection_temperature_all_gaps,
+    share,
+    unit_roundoff,
+)
+
+N = sp.Symbol("N", integer=True, positive=True)
+g, gap, eps, D = sp.symbols("g gap epsilon D", positive=True)
+
+
+def test_the_unit_roundoff_is_half_a_spacing() -> None:
+    for dtype, digits in ((torch.float64, 53), (torch.float32, 24), (torch.float16, 11), (torch.bfloat16, 8)):
+        assert unit_roundoff(dtype) == 2.0**-digits
+
+
+@pytest.mark.parametrize(("gv", "gapv", "count"), [(0.0, 0.1, 2), (1.5, 0.1, 8), (300.0, 0.25, 100), (1e-12, 1e-3, 7)])
+def test_numbers_and_symbols_agree(gv: float, gapv: float, count: int) -> None:
+    values = {g: sp.Rational(gv), gap: sp.Rational(gapv), N: count}
+    for formula in (crowd, crowd_in_steps):
+        exact = mpmath.mpf(str(sp.N(formula(g, gap, N).subs(values).doit(), 40)))
+        # kγΔ, k < N, is off by at most 2ε of itself, which moves exp by as much; exp and expm1 add a few ε more
+        tolerance = (8 + 4 * count * gv * gapv) * 2**-53 * exact
+        assert abs(formula(gv, gapv, count) - exact) <= tolerance
+        assert abs(share(formula(gv, gapv, count)) - exact / (1 + exact)) <= 3 * tolerance
+
+
+def test_the_crowd_in_steps_is_free_of_cancellation() -> None:
+    assert crowd_in_steps(0.0, 1.0, 5) == 4
+    assert crowd_in_steps(1e-300, 1.0, 5) == pytest.approx(4, rel=1e-15)
+    assert crowd_in_steps(1e5, 1.0, 5) == 0.0
+    assert crowd_in_steps(3.0, 1.0, 2) == pytest.approx(math.exp(-3), rel=1e-15)
+
+
+def test_the_crowd_in_steps_is_at_most_the_crowd() -> None:
+    for gv in (0.0, 0.1, 1.0, 10.0):
+        for count in (2, 3, 50):
+            assert crowd_in_steps(gv, 0.3, count) <= crowd(gv, 0.3, count)
+
+
+def test_a_temperature_meets_its_tolerance_and_no_smaller_one_does() -> None:
+    for tolerance in (1e-1, 1e-6, 1e-12):
+        for count in (2, 8, 1000):
+            best = selection_temperature(tolerance, 0.1, count, 6.0)
+            error = 6.0 * share(crowd(best, 0.1, count))
+            # exact at γ*; γ*Δ < 50 is rounded three times, each an error of 50·ε in the exponent
+            assert error == pytest.approx(tolerance, rel=200 * 2**-53)
+            assert 6.0 * share(crowd(best - 1e-6, 0.1, count)) > tolerance
+
+
+def test_one_temperature_serves_all_numbers_of_responses() -> None:
+    for tolerance in (1e-1, 1e-9):
+        temperature = selection_temperature_all_gaps(tolerance, 0.1, 6.0)
+        for count in (2, 3, 100, 10**6):
+            assert 6.0 * share(crowd_in_steps(temperature, 0.1, count)) <= tolerance * (1 + 200 * 2**-53)
+    symbolic = selection_temperature_all_gaps(eps, gap, D)
+    assert symbolic == sp.log(D / eps) / gap
+
+
+def test_where_the_dtype_resolves_nothing_the_allowance_is_infinite() -> None:
+    assert attention_rounding(torch.bfloat16, 1e4, 8, 1.0) == math.inf
+    assert attention_rounding(torch.float64, 1e300, 8, 1.0) == math.inf
+
+
+def test_the_allowance_grows_with_all_it_depends_on() -> None:
+    base = attention_rounding(torch.float32, 10.0, 8, 3.0)
+    assert 0 < base < 1e-3
+    assert attention_rounding(torch.float32, 20.0, 8, 3.0) > base
+    assert attention_rounding(torch.float32, 10.0, 16, 3.0) > base
+    assert attention_rounding(torch.float32, 10.0, 8, 6.0) == 2 * base
+    assert attention_rounding(torch.float64, 10.0, 8, 3.0) < base * 2**-28
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16], ids=str)
+def test_a_softmax_head_keeps_the_allowance(dtype: torch.dtype) -> None:
+    """The head in the dtype against exact weights in 60 digits, on the same rounded inputs."""
+    generator = torch.Generator().manual_seed(0)
+    for scale in (0.5, 3.0):
+        for _ in range(20):
+            r = (scale * torch.randn(6, 1, generator=generator)).to(dtype)
+            y = (torch.rand(6, 1, generator=generator) * 2 - 1).to(dtype)
+            gamma = torch.tensor([[2.0]], dtype=dtype)
+            found = (torch.softmax((torch.ones(1, 1, dtype=dtype) @ gamma) @ r.mT, -1) @ y).double().item()
+            with mpmath.workdps(60):
+                terms = [mpmath.exp(mpmath.mpf(2) * v) for v in r.double().flatten().tolist()]
+                mean = sum([a * b for a, b in zip(terms, y.double().flatten().tolist(), strict=True)]) / sum(terms)
+                error = abs(found - mean)
+            allowed = attention_rounding(dtype, 2 * r.abs().max().item(), 6, 1.0)
+            assert error <= allowed, (dtype, error, allowed)
+            assert Fraction(allowed) > 0 if allowed < math.inf else True
