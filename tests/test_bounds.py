@@ -1,7 +1,6 @@
 """One formula for numbers and symbols; temperatures meet their tolerance, and rounding keeps its allowance."""
 
 import math
-from fractions import Fraction
 
 import mpmath
 import pytest
@@ -100,4 +99,24 @@ def test_a_softmax_head_keeps_the_allowance(dtype: torch.dtype) -> None:
                 error = abs(found - mean)
             allowed = attention_rounding(dtype, 2 * r.abs().max().item(), 6, 1.0)
             assert error <= allowed, (dtype, error, allowed)
-            assert Fraction(allowed) > 0 if allowed < math.inf else True
+
+
+@pytest.mark.parametrize("gamma", [300.0, 3e3, 3e4])
+def test_rounded_logits_are_what_the_allowance_is_for(gamma: float) -> None:
+    """Two nearly equal rewards and a large γ: the logits' own rounding, εγr, decides how the weight is divided.
+
+    The error must come to a hundredth of what is allowed, else nothing would show that logits belong in it.
+    """
+    generator = torch.Generator().manual_seed(1)
+    worst = 0.0
+    for _ in range(60):
+        r = (1.3 + torch.rand(2, 1, generator=generator) / gamma).to(torch.float32)
+        y = torch.tensor([[1.0], [-1.0]])
+        found = (torch.softmax((torch.ones(1, 1) * gamma) @ r.mT, -1) @ y).double().item()
+        with mpmath.workdps(60):
+            first, second = [mpmath.exp(mpmath.mpf(gamma) * v) for v in r.double().flatten().tolist()]
+            error = float(abs(found - (first - second) / (first + second)))
+        allowed = attention_rounding(torch.float32, gamma * r.max().item(), 2, 1.0)
+        assert error <= allowed
+        worst = max(worst, error / allowed)
+    assert worst > 1e-2

@@ -235,6 +235,9 @@ class Chain:
     def _repr_latex_(self) -> str:
         return f"$$ {self.latex} $$"
 
+    def __repr__(self) -> str:
+        return " ".join([str(self.start), *[f"{link.op} {link.right}" for link in self.links]])
+
 
 @dataclass(frozen=True)
 class Limit:

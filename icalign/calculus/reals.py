@@ -73,12 +73,14 @@ def implied(hypotheses: Sequence[Any], conclusion: Any) -> None:
         ShownFalse: with the instance that refutes it.
         NotShown: z3 answers "unknown"; a denominator may vanish; or the hypotheses are not known to be satisfiable
             (from a contradiction anything would follow).
+        TypeError: a formula that z3 does not know (:func:`to_z3`).
         ValueError: a formula is no statement (sympy has evaluated it to true or false), or two symbols have one name.
     """
     formulas = [*hypotheses, conclusion]
     for formula in formulas:
         if not isinstance(formula, sp.logic.boolalg.Boolean) or formula in (sp.true, sp.false):
             raise ValueError(f"{formula} states nothing: a formula with symbols is expected")
+        to_z3(formula)  # raises for what z3 does not know
     refuse_homonyms(formulas)
     symbols = sorted(set().union(*[formula.free_symbols for formula in formulas]), key=str)
     plain = [formula for formula in hypotheses if not _denominators(formula)]
@@ -103,7 +105,7 @@ def _denominators(formula: Any) -> list[Any]:
     return sorted([power.base for power in powers], key=sp.default_sort_key)
 
 
-def _answer(symbols: Sequence[sp.Symbol], formulas: Sequence[Any], whole: bool = False) -> tuple[Any, dict[str, Any]]:
+def _answer(symbols: Sequence[Any], formulas: Sequence[Any], whole: bool = False) -> tuple[Any, dict[str, Any]]:
     """z3's answer and its instance; integer symbols range over the reals unless ``whole``."""
     solver = z3.Solver()
     solver.set("timeout", _TIMEOUT)
@@ -123,7 +125,7 @@ def _answer(symbols: Sequence[sp.Symbol], formulas: Sequence[Any], whole: bool =
     return answer, {s.name: model.eval(z3.Real(s.name), model_completion=True) for s in symbols}
 
 
-def _keeps_assumptions(symbols: Sequence[sp.Symbol], instance: Mapping[str, Any]) -> bool:
+def _keeps_assumptions(symbols: Sequence[Any], instance: Mapping[str, Any]) -> bool:
     """Whether the instance keeps what z3 was not told, such as that a symbol is even."""
     rational = {s: instance[s.name] for s in symbols if z3.is_rational_value(instance[s.name])}
     return all([admissible(s, sp.Rational(str(value))) for s, value in rational.items()]) and not any(
