@@ -361,6 +361,8 @@ class Book:
         for node in doctree.findall(nodes.Admonition):
             if isinstance(node, nodes.Element) and "realtype" in node and node["label"] in self.ledger.entries:
                 node[0] += self.badge(app, docname, self.ledger[node["label"]])
+        for node in doctree.findall(nodes.Element):  # sphinx-proof gives these to every statement and every proof
+            node["ids"] = [name for name in node.get("ids", []) if name not in ("proof", "proof-content")]
         for kind, content in (
             (LedgerTable, table_html(self.ledger, link)),
             (LedgerCounts, counts_html(self.ledger)),
