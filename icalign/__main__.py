@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -60,8 +61,18 @@ def detail(entry: Entry, ledger: Ledger) -> Iterator[str]:
                 yield f"    {record.kind:13}{record.place}" + f"  ({record.sizes})" * bool(record.sizes)
 
 
+def show(text: str) -> None:
+    """Prints the text; a reader that has seen enough, such as ``head``, is no error."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # where Python flushes what is left at its end
+
+
 def show_ledger(root: Path, claim: str | None, as_json: bool) -> int:
     """Prints the ledger, or one claim of it; 1 when a rule is broken, that is when a claim does not hold."""
+    if not (root / "book" / "claims.yml").is_file():
+        raise LedgerError(f"{root.resolve()} has no book/claims.yml; say where the clone is with --root")
     ledger = read(root)
     violations = ledger.violations
     if claim is not None:
@@ -70,12 +81,12 @@ def show_ledger(root: Path, claim: str | None, as_json: bool) -> int:
         violations = [sentence for sentence in violations if sentence.startswith(f"{claim}:")]
     if as_json:
         data = ledger.to_json() if claim is None else ledger[claim].to_json() | {"violations": violations}
-        print(json.dumps(data, ensure_ascii=False, indent=2))
+        show(json.dumps(data, ensure_ascii=False, indent=2))
     else:
-        print("\n".join(table(ledger) if claim is None else detail(ledger[claim], ledger)))
+        lines = list(table(ledger) if claim is None else detail(ledger[claim], ledger))
         if violations:
-            print(f"\n{plural(len(violations), 'broken rule')}")
-            print("\n".join(f"  {sentence}" for sentence in violations))
+            lines += [f"\n{plural(len(violations), 'broken rule')}", *(f"  {sentence}" for sentence in violations)]
+        show("\n".join(lines))
     return 1 if violations else 0
 
 

@@ -150,3 +150,121 @@ def gradient_rounding(dtype: torch.dtype, responses: int, dim_x: int, dim_y: int
     if kappa > 1:  # the dtype resolves no weight
         return math.inf
     return 4 * reach * responses * (math.expm1(kappa) + 2 * (responses + dim_x + 6) * unit)
+
+
+def elimination_mask(gap: Any, spread: Any) -> Any:
+    """B = 3/2 + 2R/Δ: the least weight of the flag that keeps it unchanged once set (claim ``elimination-step``).
+
+    Args:
+        gap: Δ, the least gap between two rewards.
+        spread: R, high − low.
+    """
+    return sp.Rational(3, 2) + 2 * spread / gap if isinstance(gap, sp.Basic) else 1.5 + 2 * spread / gap
+
+
+def bradley_terry_error(eta: Any, gamma: Any, gap: Any, distance: Any) -> Any:
+    r"""2ηD/(1+e^{γΔ}): how far two heads are from a step on two responses at distance D (claim ``bt-two-heads``)."""
+    return 2 * eta * distance * share(crowd(gamma, gap, 2))
+
+
+def bradley_terry_rounding(
+    dtype: torch.dtype,
+    eta: float,
+    largest_logit: float,
+    dim_x: int,
+    dim_y: int,
+    reach: float,
+    radius: float,
+) -> float:
+    r"""How far y − ΔW x from the two heads in floating point can be from the two heads in real arithmetic.
+
+    The selecting head has the largest logit γ·max|r|. The logits 2⟨Wx,y⟩ − ‖y‖² of the other are at most reach² in
+    size, with ‖|W||x|‖ + ‖y‖ ≤ reach, and sums of products that lose (d_x + d_y + 6)ε₀·reach²: as much as one product
+    that is larger by that factor. Each head is then covered by :func:`attention_rounding`. Its values 2ηy, rounded
+    twice, lose 4η·radius·ε₀, and the two additions to y lose (2 + 6η)·radius·ε₀.
+    """
+    spread_out = (dim_x + dim_y + 6) * reach**2
+    heads = sum([attention_rounding(dtype, logit, 2, radius) for logit in (largest_logit, spread_out)])
+    return 2 * eta * heads + (3 + 15 * eta) * radius * unit_roundoff(dtype)
+
+
+def vanishing_epsilon(dtype: torch.dtype, largest_reward: float, gap: float) -> float:
+    r"""p·ln 2 − log(max|r|/Δ): from about this γΔ on, ε = max r − r⁺ rounds to 0 (claim ``elimination-printed``).
+
+    r⁺ = max r − Δe^{−γΔ} is nearest to max r when Δe^{−γΔ} is below a quarter to a half of the spacing of numbers
+    there, which is 2^{1−p}·max|r| to within a factor of 2; so γΔ is this number to within ln 2.
+    """
+    return -math.log(unit_roundoff(dtype)) - math.log(largest_reward / gap)
+
+
+def flag_rounding(dtype: torch.dtype, largest_reward: float, gap: float) -> float:
+    r"""How far a flag that the clipped step sets can be from 1 in floating point (claim ``elimination-step``).
+
+    The two units relu(z) and relu(z − 1) have one dot product (2/Δ)r_j − (2/Δ)r⁺, whose rounded products and sum can
+    differ from one unit to the other by 2·(4L/Δ + 1/2)ε₀, L the largest |reward|. Adding 3/2 and 1/2 loses 3ε₀, taking
+    the difference and adding it to the flag 2ε₀ more, and one unit is for the products of these small terms.
+    """
+    return (8 * largest_reward / gap + 7) * unit_roundoff(dtype)
+
+
+def square_error(spacing: Any, dim_y: Any) -> Any:
+    r"""E = d_y h²/4: how much too large a sum of d_y squares, interpolated between knots at spacing h, can be.
+
+    Claim ``square-by-relu``; attained when every coordinate lies halfway between two knots.
+    """
+    return dim_y * spacing**2 / 4
+
+
+def field_error(logit_error: Any, distance: Any) -> Any:
+    r"""D·tanh(E/4): how far a softmax mean can move when each logit falls by a number in [0, E] of its own.
+
+    Claim ``square-by-relu``; attained by two values at distance D. For symbols tanh is written in exponentials.
+
+    Args:
+        logit_error: E ≥ 0; only the spread of the errors counts, as softmax ignores a common shift.
+        distance: D, the largest distance between two of the values.
+    """
+    quarter = logit_error / 4
+    if isinstance(quarter, sp.Basic):
+        return distance * (_exp(quarter) - _exp(-quarter)) / (_exp(quarter) + _exp(-quarter))
+    return distance * (torch.tanh(quarter) if isinstance(quarter, torch.Tensor) else math.tanh(quarter))
+
+
+def field_spacing(tolerance: Any, distance: Any, dim_y: Any) -> Any:
+    r"""The largest spacing h with D·tanh(E/4) ≤ ε, E = d_y h²/4: √(8·log((D+ε)/(D−ε))/d_y) (claim ``square-by-relu``).
+
+    Args:
+        tolerance: ε, 0 < ε < D.
+        distance: D.
+        dim_y: d_y.
+    """
+    squared = 8 * _log((distance + tolerance) / (distance - tolerance)) / dim_y
+    return sp.sqrt(squared) if isinstance(squared, sp.Basic) else math.sqrt(squared)
+
+
+def square_rounding(dtype: torch.dtype, dim_y: int, radius: float, pieces: int) -> float:
+    r"""How far the row of squares that a ReLU layer computes can be from the same layer in real arithmetic.
+
+    A coordinate meets one hinge of slope at most 2B and n−1 of slope 2h, of height at most 2B: the products add up to
+    at most 8B², with the bias to 9B². The n·d_y + 1 of them are added with a relative error of (n·d_y + 2)ε₀, weights
+    are rounded once, and y_c − t_k, off by at most 4ε₀B, is multiplied by slopes that add up to 6B. Together less than
+
+    .. math:: 9\,d_y B^2\,(n\,d_y + 8)\,ε_0.
+    """
+    return 9 * dim_y * radius**2 * (pieces * dim_y + 8) * unit_roundoff(dtype)
+
+
+def field_rounding(
+    dtype: torch.dtype, dim_x: int, dim_y: int, tokens: int, reach: float, radius: float
+) -> tuple[float, float]:
+    r"""How far the mean of the β head can be off in floating point: (through its logits, beyond them).
+
+    Logits 2⟨Wx,y⟩ − ‖y‖², and the scores −‖Wx−y‖² as well, are at most reach² in size, with ‖|W||x|‖ + ‖y‖ ≤ reach.
+    The products Wx, of d_x terms, query times key, of d_y + 1, and ‖y‖², of d_y, leave either of them off by at most
+
+    .. math:: 2\,(d_x + d_y + 3)\,ε_0\,\mathrm{reach}^2.
+
+    The rest, softmax and mean, is :func:`attention_rounding`.
+    """
+    logit = 2 * (dim_x + dim_y + 3) * unit_roundoff(dtype) * reach**2
+    return logit, attention_rounding(dtype, reach**2, tokens, radius)

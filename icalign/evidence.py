@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import sympy as sp
 import torch
-from sympy.printing.pretty.pretty_symbology import pretty_symbol
 from torch import Tensor
 
 from .calculus import Chain, NotShown, Point, ShownFalse, implied
@@ -391,10 +390,19 @@ _SHOWN = 8  # numbers of an instance that the box shows; the record holds all
 
 
 def _readable(instance: Mapping[str, str]) -> str:
-    """An instance in a line, Greek letters as such; of a large one the first numbers."""
-    numbers = [f"{pretty_symbol(name)} = {value}" for name, value in instance.items()]
-    more = f" and {len(numbers) - _SHOWN} more numbers" if len(numbers) > _SHOWN else ""
-    return ", ".join(numbers[:_SHOWN]) + more
+    """An instance in a line, its symbols as mathematics; of a large one the first numbers."""
+    numbers = [_number(name, value) for name, value in instance.items()]
+    left = len(numbers) - _SHOWN
+    return ", ".join(numbers[:_SHOWN]) + (f" and {left} more number{'s' * (left > 1)}" if left > 0 else "")
+
+
+def _number(name: str, value: str) -> str:
+    """``gamma`` and ``x[0,1]`` as mathematics, a word such as ``error`` as it is."""
+    symbol, _, indices = name.partition("[")
+    latex = symbol if "\\" in symbol else str(sp.latex(sp.Symbol(symbol)))
+    if latex == symbol and symbol.isalpha() and len(symbol) > 1:
+        return f"{name} = {value}"
+    return rf"\({{{latex}}}_{{{indices.rstrip(']')}}} = {value}\)" if indices else rf"\({latex} = {value}\)"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,10 +8,11 @@ The module reads files only. It imports neither torch nor sympy, so that the sit
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -22,6 +23,7 @@ from typing import Any
 import yaml
 
 MIME = "application/vnd.icalign.evidence+json"
+STALE = "its code changed since it was run (make run)"
 
 SECTIONS = {
     1: "The alignment task",
@@ -529,12 +531,8 @@ def _claim(entry: object, where: str) -> Claim:
     if not isinstance(entry, dict):
         raise LedgerError(f"{where}: a mapping was expected, not {entry!r}")
     known = _REQUIRED | _OPTIONAL
-    for key in _REQUIRED:
-        if key not in entry:
-            raise LedgerError(f"{where}: the key {key!r} is missing")
+    _check_keys(entry, where, _REQUIRED, known)
     for key, value in entry.items():
-        if key not in known:
-            raise LedgerError(f"{where}: unknown key {key!r}")
         if type(value) is not known[key]:  # not isinstance: true is an int, but no section
             raise LedgerError(f"{where}: {key} should be of type {known[key].__name__}, not {value!r}")
         if isinstance(value, list) and not all(isinstance(item, str) for item in value):
@@ -556,6 +554,15 @@ def _claim(entry: object, where: str) -> Claim:
     return Claim(**{**entry, **lists, "parts": parts})
 
 
+def _check_keys(found: Mapping[Any, object], where: str, required: Iterable[str], known: Iterable[str]) -> None:
+    """Refuses a mapping with keys too few or too many, and names them all: a slip of the pen is often one of each."""
+    missing, unknown = [key for key in required if key not in found], [key for key in found if key not in known]
+    if missing or unknown:
+        faults = {"missing": missing, "unknown": unknown}
+        said = "; ".join(f"{what} {', '.join(map(repr, keys))}" for what, keys in faults.items() if keys)
+        raise LedgerError(f"{where}: {said}")
+
+
 def _part(name: object, value: object, where: str) -> Part:
     """One part of a claim: a line of text, or a mapping of ``says``, ``by``, ``sizes``."""
     if not isinstance(name, str) or not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
@@ -564,9 +571,8 @@ def _part(name: object, value: object, where: str) -> Part:
     fields: object = {"says": value} if isinstance(value, str) else value
     if not isinstance(fields, dict) or not fields.get("says"):
         raise LedgerError(f"{where}: text or a mapping with says was expected, not {value!r}")
+    _check_keys(fields, where, ["says"], ["says", "by", "sizes"])
     for key, text in fields.items():
-        if key not in ("says", "by", "sizes"):
-            raise LedgerError(f"{where}: unknown key {key!r}")
         if not isinstance(text, str):
             raise LedgerError(f"{where}: {key} should be text, not {text!r}")
     part = Part(name, **fields)
@@ -578,15 +584,25 @@ def _part(name: object, value: object, where: str) -> Part:
 # ─── pages ────────────────────────────────────────────────────────────────────────────────────
 
 
+def stamp(notebook: Mapping[str, Any]) -> dict[str, str]:
+    """What a run leaves in a notebook's metadata (``icalign``): a hash of its code cells' text, as it was then."""
+    sources = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    return {"sources": hashlib.sha256(json.dumps(sources).encode()).hexdigest()[:16]}
+
+
 def read_notebook(path: Path, name: str) -> tuple[list[str], list[Record]]:
     """The markdown of an executed notebook, a text a cell, and the records that its cells stored.
 
     Raises:
-        LedgerError: the file is no notebook, a cell was not executed, or a record is malformed.
+        LedgerError: the file is no notebook, a cell was not executed, the code is not what was executed, or a record
+            is malformed.
     """
     try:
-        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    except (ValueError, KeyError, TypeError) as error:
+        notebook = json.loads(path.read_text(encoding="utf-8"))
+        cells = notebook["cells"]
+        runs = any(cell["cell_type"] == "code" for cell in cells)
+        stale = runs and notebook.get("metadata", {}).get("icalign") != stamp(notebook)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise LedgerError(f"{name}: not a notebook ({error})") from error
     texts: list[str] = []
     records: list[Record] = []
@@ -600,6 +616,8 @@ def read_notebook(path: Path, name: str) -> tuple[list[str], list[Record]]:
             for output in cell.get("outputs", []):
                 if (data := output.get("data", {}).get(MIME)) is not None:
                     records.append(_record(data, output.get("metadata", {}).get(MIME), name, number))
+    if stale:
+        raise LedgerError(f"{name}: {STALE}")
     return texts, records
 
 
@@ -608,9 +626,8 @@ def _record(data: object, figures: object, notebook: str, cell: int) -> Record:
     where = f"{notebook}, cell {cell}"
     if not isinstance(data, dict):
         raise LedgerError(f"{where}: an evidence record should be a mapping, not {data!r}")
-    for key in ("kind", "claim", "part", "statement"):
-        if not isinstance(data.get(key), str):
-            raise LedgerError(f"{where}: an evidence record without {key}")
+    if lacking := [key for key in ("kind", "claim", "part", "statement") if not isinstance(data.get(key), str)]:
+        raise LedgerError(f"{where}: an evidence record without {', '.join(lacking)}")
     kind, sizes, all_sizes = data["kind"], data.get("sizes", ""), data.get("all_sizes", False)
     if kind not in KINDS:
         raise LedgerError(f"{where}: unknown kind of evidence {kind!r}; expected one of {', '.join(KINDS)}")

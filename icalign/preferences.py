@@ -11,7 +11,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from icalign.tasks import AlignmentTask, refuse_non_finite, refuse_non_floating, refuse_ties
+from icalign.tasks import (
+    AlignmentTask,
+    refuse_non_finite,
+    refuse_non_floating,
+    refuse_non_numbers,
+    refuse_non_tasks,
+    refuse_overflow,
+    refuse_ties,
+)
 
 
 def scores(task: AlignmentTask) -> Float[Tensor, "*batch queries responses"]:
@@ -23,9 +31,10 @@ def scores(task: AlignmentTask) -> Float[Tensor, "*batch queries responses"]:
     Raises ValueError: a score that overflows the dtype.
     Source: the reward model of the paper's section 3.
     """
+    refuse_non_tasks("task", task)
     prediction = task.x @ task.W.mT
     scores = -(prediction.unsqueeze(-2) - task.y).square().sum(-1)
-    refuse_non_finite("scores", scores)
+    refuse_overflow("scores", scores, "−‖Wx − y‖²")
     return scores
 
 
@@ -39,7 +48,8 @@ def plackett_luce_nll(
 
     Shapes: scores and rewards (…, N), N ≥ 1 → (…). One response has one ranking: N = 1 gives 0.
     Memory O(N) per ranking, also for derivatives of any order.
-    Raises ValueError: shapes that differ, values not finite, rewards of one ranking that tie.
+    Raises ValueError: shapes that differ, values not finite, rewards of one ranking that tie, a loss that overflows
+    the dtype.
     Source: `pl-normalised`, `pl-shift`, `pl-last-term`; the paper's Plackett–Luce objective.
     """
     _validate(scores, rewards)
@@ -84,10 +94,12 @@ def bradley_terry_nll(
         )
     winner = rewards.argmax(-1, keepdim=True)
     margin = scores.take_along_dim(winner, -1) - scores.take_along_dim(1 - winner, -1)
-    return -torch.nn.functional.logsigmoid(margin.squeeze(-1))
+    loss = -torch.nn.functional.logsigmoid(margin.squeeze(-1))
+    refuse_overflow("loss", loss, "−log P of the ranking")
+    return loss
 
 
-def gradient_step(task: AlignmentTask, eta: float) -> Float[Tensor, "*batch dim_y dim_x"]:
+def gradient_step(task: AlignmentTask, eta: float | Float[Tensor, ""]) -> Float[Tensor, "*batch dim_y dim_x"]:
     r"""One gradient step on the Plackett–Luce loss summed over queries, in closed form.
 
     .. math:: ΔW = -η \nabla_W \sum_a L_a = 2η \sum_a \sum_{k<N} \bigl( y^a_{τ(k)} - μ^a_k \bigr) (x^a)^\top
@@ -96,30 +108,41 @@ def gradient_step(task: AlignmentTask, eta: float) -> Float[Tensor, "*batch dim_
     expectation: Σ_{k<N} (y_τ(k) − μ_k) = Σ_j (1 − w_j) y_τ(j) with w_j = Σ_{k≤j} β_j^k.
 
     Shapes: task (…) → (…, d_y, d_x). N = 1 gives 0: there is nothing to compare.
-    Raises ValueError: η not positive and finite.
+    Raises ValueError: η not positive, or beyond the dtype; a step that overflows it. A tensor η is read as a number:
+    it must have one entry and no gradient.
     Source: `pl-gradient`, `mq-gradient`; Prop. 3.1, Eq. 9.
     """
-    _validate_step_size(eta)
+    refuse_non_tasks("task", task)
+    eta = _step_size(eta, task.dtype)
     order = _worst_first(task.r)
     surplus = _surplus_wins(_rank(scores(task), order), live=order >= 0)
     pull = torch.einsum("k...,...kd->...d", surplus, task.y.take_along_dim(order.movedim(0, -1).unsqueeze(-1), -2))
-    return 2 * eta * pull.mT @ task.x
+    # Doubled last: 2η alone may overflow. The product is the same, for doubling rounds nothing.
+    step = (2 * (eta * pull)).mT @ task.x
+    refuse_overflow("step", step, f"ΔW with eta = {eta:.6g}")
+    return step
 
 
-def online_gradient_steps(task: AlignmentTask, eta: float) -> Float[Tensor, "*batch queries responses dim_y dim_x"]:
+def online_gradient_steps(
+    task: AlignmentTask, eta: float | Float[Tensor, ""]
+) -> Float[Tensor, "*batch queries responses dim_y dim_x"]:
     r"""The gradient step of every prefix of every query, each on that query's loss alone, in closed form.
 
     .. math:: ΔW_t = -η \nabla_W L_t = 2η \sum_{k<t} \bigl( y_{τ_t(k)} - μ_{t,k} \bigr) x^\top
 
     Shapes: task (…, M, N) → (…, M, N, d_y, d_x); the first prefix gets zero. Memory O(N² + N·d_y·d_x) per query.
-    Raises ValueError: η not positive and finite.
+    Raises ValueError: η not positive, or beyond the dtype; a step that overflows it. A tensor η is read as a number:
+    it must have one entry and no gradient.
     Source: `online-gradient`; section 2 of the v2 appendix (F.2 in the camera-ready).
     """
-    _validate_step_size(eta)
+    refuse_non_tasks("task", task)
+    eta = _step_size(eta, task.dtype)
     order = _worst_first(task.r)
     surplus = _surplus_wins(_rank(scores(task), order).unsqueeze(-1), live=_prefixes(order))
     pull = torch.einsum("k...t,...kd->...td", surplus, task.y.take_along_dim(order.movedim(0, -1).unsqueeze(-1), -2))
-    return 2 * eta * pull.unsqueeze(-1) * task.x[..., None, None, :]
+    steps = 2 * (eta * pull).unsqueeze(-1) * task.x[..., None, None, :]
+    refuse_overflow("steps", steps, f"ΔW with eta = {eta:.6g}")
+    return steps
 
 
 class _Tails(NamedTuple):
@@ -166,7 +189,10 @@ def _recurrence(link: Tensor, term: Tensor) -> Tensor:
 def _nll(ranked: Tensor, live: Tensor) -> Tensor:
     """Σ_k (log S_k − s_k) over the live responses; rank first, worst first."""
     tails = _tails(ranked, live)
-    return (tails.weight * (tails.total.log() + tails.behind)).sum(0)
+    # Chosen, not weighed: a response that is not live may be behind by more than the dtype holds, and 0 · ∞ is NaN.
+    loss = (tails.total.log() + tails.behind).where(live, 0).sum(0)
+    refuse_overflow("loss", loss, "−log P of the ranking")
+    return loss
 
 
 def _surplus_wins(ranked: Tensor, live: Tensor) -> Tensor:
@@ -204,6 +230,23 @@ def _validate(scores: Tensor, rewards: Tensor) -> None:
     refuse_ties("rewards", rewards)
 
 
-def _validate_step_size(eta: float) -> None:
-    if not (math.isfinite(eta) and eta > 0):
+def _step_size(eta: object, dtype: torch.dtype) -> float:
+    """η as a number.
+
+    Raises:
+        ValueError: no number, not positive and finite, or beyond the dtype.
+    """
+    if isinstance(eta, Tensor):
+        if eta.ndim > 0 or eta.requires_grad or eta.is_complex():
+            raise ValueError(
+                f"eta: {eta.dtype} of shape {tuple(eta.shape)}{' that requires grad' * eta.requires_grad}, "
+                "expected a number, or a real tensor of shape () without grad"
+            )
+        eta = eta.item()
+    refuse_non_numbers(eta=eta)
+    value = float(eta)  # type: ignore[arg-type]
+    if not (math.isfinite(value) and value > 0):
         raise ValueError(f"eta: {eta}, expected a positive finite step size")
+    if value > torch.finfo(dtype).max:
+        raise ValueError(f"eta: {eta}, expected at most {torch.finfo(dtype).max:.6g}, the largest number of {dtype}")
+    return value

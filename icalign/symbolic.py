@@ -97,6 +97,24 @@ class FeedForwardMatrices:
             second_bias=sp.BlockMatrix([[_constant(biases.get(r, 0), size)] for r, size in stream.rows.items()]),
         )
 
+    def added(self, token: sp.BlockMatrix, row: int, component: Any = 0) -> sp.Expr:
+        """One component of what the layer adds to the given row of a token, each ReLU written as Max(·, 0).
+
+        Raises:
+            ValueError: a hidden unit that the row reads has several components.
+        """
+        total = self.second_bias.blocks[row, 0][component, 0]
+        for unit in range(self.second.blockshape[1]):
+            weight = self.second.blocks[row, unit]
+            if isinstance(weight, sp.ZeroMatrix):
+                continue
+            if weight.shape[1] != 1:
+                raise ValueError(f"hidden unit {unit} has {weight.shape[1]} components, expected 1")
+            parts = [self.first.blocks[unit, k] * token.blocks[k, 0] for k in range(token.blockshape[0])]
+            before = sp.MatAdd(*parts, self.first_bias.blocks[unit, 0]).doit()
+            total += weight[component, 0] * sp.Max(scalar(before), 0)
+        return total
+
 
 def _constant(value: Any, rows: sp.Expr, columns: Any = 1) -> sp.MatrixExpr:
     return sp.ZeroMatrix(rows, columns) if value == 0 else value * OneMatrix(rows, columns)

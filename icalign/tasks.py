@@ -1,11 +1,15 @@
 """Alignment tasks: queries, responses to each, a reward for every response, and the reward model's parameters."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral, Real
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
+
+_DTYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 
 
 class OutOfClass(ValueError):
@@ -85,7 +89,10 @@ class AlignmentTask:
     @property
     def radius(self) -> float:
         """max ‖y‖ over all responses; D₀ = 2·radius."""
-        return float(self.y.double().norm(dim=-1).amax())
+        y = self.y.detach().double()
+        # Squares of very large or small numbers would leave the range; scaling by a power of two rounds nothing.
+        scale = 2.0 ** (math.frexp(float(y.abs().amax()))[1] - 1)
+        return float((y / scale).norm(dim=-1).amax()) * scale
 
     @property
     def overlap(self) -> float:
@@ -144,22 +151,27 @@ def sample_task(
 
     Shapes: as :class:`AlignmentTask`, with leading dimensions `batch`.
     Raises ValueError: an empty class, (N−1)Δ > R; more orthonormal queries than dimensions; an overlap that was not
-    met; a dtype too coarse for the gaps; arguments outside their range; W of another shape or dtype.
+    met; a dtype too coarse or too narrow for the class; arguments of another kind or outside their range; W of another
+    shape or dtype.
     Source: the classes of tasks over which "there exist weights" is uniform.
     """
-    _refuse_sizes(batch=batch, queries=queries, responses=responses, dim_x=dim_x, dim_y=dim_y)
-    _refuse_empty_class(responses, min_gap, reward_range, radius)
-    if not 0 <= seed < 2**31:
-        raise ValueError(f"seed: {seed}, expected an integer in [0, 2^31)")
-    if not dtype.is_floating_point:
-        raise ValueError(f"dtype: {dtype}, expected a floating type")
+    if not isinstance(batch, tuple | list) or not all([_is_integer(size) and size >= 1 for size in batch]):
+        raise ValueError(f"batch: {batch!r}, expected a tuple of positive dimensions")
+    refuse_non_sizes(queries=queries, responses=responses, dim_x=dim_x, dim_y=dim_y)
+    refuse_dtype(dtype)
+    refuse_empty_class(responses, min_gap, reward_range, radius)
+    refuse_class_beyond(dtype, reward_range, radius)
+    if not (_is_integer(seed) and 0 <= seed < 2**31):
+        raise ValueError(f"seed: {seed!r}, expected an integer in [0, 2^31)")
     if W is None:
-        normal = torch.randn(dim_y, dim_x, generator=torch.Generator().manual_seed(2 * seed), dtype=torch.float64)
+        normal = torch.randn(dim_y, dim_x, generator=torch.Generator().manual_seed(2 * int(seed)), dtype=torch.float64)
         W = (normal / math.sqrt(dim_x)).to(dtype)
-    elif W.shape != (dim_y, dim_x) or W.dtype != dtype:
-        expected = f"expected {dtype} of shape (dim_y, dim_x) = {(dim_y, dim_x)}"
-        raise ValueError(f"W: {W.dtype} of shape {tuple(W.shape)}, {expected}")
-    generator = torch.Generator().manual_seed(2 * seed + 1)
+    else:
+        refuse_non_floating("W", W)
+        if W.shape != (dim_y, dim_x) or W.dtype != dtype:
+            expected = f"expected {dtype} of shape (dim_y, dim_x) = {(dim_y, dim_x)}"
+            raise ValueError(f"W: {W.dtype} of shape {tuple(W.shape)}, {expected}")
+    generator = torch.Generator().manual_seed(2 * int(seed) + 1)
     return AlignmentTask(
         x=_sample_queries((*batch, queries, dim_x), overlap, orthonormal, dtype, generator),
         y=_sample_responses((*batch, queries, responses, dim_y), radius, dtype, generator),
@@ -172,8 +184,10 @@ def _sample_queries(
     shape: tuple[int, ...], overlap: float | None, orthonormal: bool, dtype: torch.dtype, generator: torch.Generator
 ) -> Tensor:
     queries, dim_x = shape[-2:]
-    if overlap is not None and not -1 <= overlap <= 1:
-        raise ValueError(f"overlap: {overlap}, expected a bound ρ in [−1, 1] on ⟨x^a, x^b⟩")
+    if overlap is not None:
+        refuse_non_numbers(overlap=overlap)
+        if not -1 <= overlap <= 1:
+            raise ValueError(f"overlap: {overlap}, expected a bound ρ in [−1, 1] on ⟨x^a, x^b⟩")
     normal = torch.randn(shape, generator=generator, dtype=torch.float64)
     if orthonormal:
         if queries > dim_x:
@@ -256,6 +270,18 @@ def refuse_non_finite(name: str, values: Tensor) -> None:
         raise ValueError(f"{name}: {values[index].item()} at {index}, expected finite values")
 
 
+def refuse_overflow(name: str, values: Tensor, formula: str) -> None:
+    """Raises ValueError, saying that the formula overflows the dtype, unless all values are finite.
+
+    For results of finite arguments, where nothing else makes an infinity or, from two of them, NaN.
+    """
+    if (index := _first(~values.detach().isfinite())) is not None:
+        raise ValueError(
+            f"{name}: {values[index].item()} at {index}, expected finite values: {formula} overflows {values.dtype}, "
+            f"whose largest number is {torch.finfo(values.dtype).max:.6g}"
+        )
+
+
 def refuse_ties(name: str, rewards: Float[Tensor, "*batch responses"]) -> None:
     """Raises ValueError, with the query and its responses, when two rewards of one query are equal."""
     ordered = rewards.detach().sort(-1)
@@ -268,16 +294,48 @@ def refuse_ties(name: str, rewards: Float[Tensor, "*batch responses"]) -> None:
         )
 
 
-def _refuse_sizes(batch: tuple[int, ...], **sizes: int) -> None:
-    if any(size < 1 for size in batch):
-        raise ValueError(f"batch: {batch}, expected positive dimensions")
+def refuse_non_tasks(name: str, task: object) -> None:
+    """Raises ValueError unless the value is an alignment task."""
+    if not isinstance(task, AlignmentTask):
+        raise ValueError(f"{name}: {type(task).__name__}, expected an AlignmentTask")
+
+
+def refuse_non_sizes(**sizes: object) -> None:
+    """Raises ValueError unless all values are positive integers."""
     for name, size in sizes.items():
-        if size < 1:
+        if not _is_integer(size):
+            raise ValueError(f"{name}: {size!r}, expected an integer, at least 1")
+        if size < 1:  # type: ignore[operator]
             raise ValueError(f"{name}: {size}, expected at least 1")
 
 
-def _refuse_empty_class(responses: int, min_gap: float, reward_range: tuple[float, float], radius: float) -> None:
+def refuse_non_numbers(**values: object) -> None:
+    """Raises ValueError unless all values are real numbers, be they finite or not."""
+    for name, value in values.items():
+        if not isinstance(value, Real) or isinstance(value, bool):
+            raise ValueError(f"{name}: {value!r}, expected a real number")
+        try:
+            float(value)
+        except OverflowError:
+            raise ValueError(f"{name}: {value!r}, expected a number that a float holds") from None
+
+
+def refuse_dtype(dtype: object) -> None:
+    """Raises ValueError unless the dtype is one that tasks and weights may have."""
+    if not isinstance(dtype, torch.dtype) or dtype not in _DTYPES:
+        raise ValueError(f"dtype: {dtype!r}, expected a floating type: one of {', '.join(map(str, _DTYPES))}")
+
+
+def refuse_empty_class(responses: int, min_gap: float, reward_range: Sequence[float], radius: float) -> None:
+    """Raises ValueError unless Δ, (low, high) and the radius bound a class of tasks that is not empty.
+
+    R = high − low and D₀ = 2·radius must be numbers of float64, which is what bounds are computed in.
+    """
+    refuse_non_numbers(min_gap=min_gap, radius=radius)
+    if not (isinstance(reward_range, tuple | list) and len(reward_range) == 2):
+        raise ValueError(f"reward_range: {reward_range!r}, expected a pair (low, high)")
     low, high = reward_range
+    refuse_non_numbers(**{"reward_range[0]": low, "reward_range[1]": high})
     if not (math.isfinite(min_gap) and min_gap > 0):
         raise ValueError(f"min_gap: {min_gap}, expected a positive finite gap Δ")
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
@@ -289,6 +347,33 @@ def _refuse_empty_class(responses: int, min_gap: float, reward_range: tuple[floa
             f"min_gap: {responses} responses at gaps of {min_gap} span (N−1)Δ = {(responses - 1) * min_gap:.10g}, "
             f"expected at most high − low = {high - low:.10g}: the class is empty"
         )
+    refuse_class_beyond(torch.float64, reward_range, radius)
+
+
+def refuse_class_beyond(dtype: torch.dtype, reward_range: Sequence[float], radius: float) -> None:
+    """Raises ValueError unless rewards, their differences and those of responses are in the normal range of a dtype."""
+    limits = torch.finfo(dtype)
+    low, high = reward_range
+    spread = high - low
+    if max(abs(low), abs(high), spread) > limits.max:
+        raise ValueError(
+            f"reward_range: {reward_range}, expected rewards and high − low = {spread:.6g} of at most "
+            f"{limits.max:.6g}, the largest number of {dtype}"
+        )
+    if max(abs(low), abs(high)) < limits.smallest_normal:
+        raise ValueError(
+            f"reward_range: {reward_range}, expected an end of size at least {limits.smallest_normal:.6g}, "
+            f"the smallest normal number of {dtype}"
+        )
+    if 2 * radius > limits.max:
+        raise ValueError(
+            f"radius: {radius}, expected at most {limits.max / 2:.6g}: "
+            f"D₀ = 2·radius overflows {dtype}, whose largest number is {limits.max:.6g}"
+        )
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def _first(found: Tensor) -> tuple[int, ...] | None:

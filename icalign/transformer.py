@@ -7,6 +7,7 @@ sympy matrix bit for bit.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -40,8 +41,10 @@ def nearest(value: Fraction, dtype: torch.dtype) -> float:
     lowest = Fraction(smallest).denominator.bit_length() - 1
     unit = Fraction(2) ** (max(exponent, -lowest) - digits + 1)
     rounded = round(value / unit) * unit
-    if abs(rounded) > Fraction(torch.finfo(dtype).max):
-        raise OverflowError(f"{float(value):.3g} is beyond {dtype}")
+    largest = torch.finfo(dtype).max
+    if abs(rounded) > Fraction(largest):
+        shown = Decimal(value.numerator) / Decimal(value.denominator)  # float(value) may overflow as well
+        raise OverflowError(f"{shown:.6g} is beyond {dtype}, whose largest number is {largest:.6g}")
     return float(rounded)
 
 

@@ -3,14 +3,17 @@
 import ast
 import base64
 import copy
+import json
+import os
 import struct
+import subprocess
 import zlib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from icalign.ledger import MIME
+from icalign.ledger import MIME, stamp
 from tools import hygiene, notebooks, prose
 
 ROOT = Path(__file__).parents[1]
@@ -121,7 +124,9 @@ GOOD = {
 
 
 def stored(folder: Path, notebook: dict[str, Any]) -> Path:
+    """The notebook in a file, as if it had just been run."""
     path = folder / "page.ipynb"
+    notebook = notebook | {"metadata": {"icalign": stamp(notebook)}}
     path.write_text(notebooks.serialise(notebooks.normalise(notebook)), encoding="utf-8")
     return path
 
@@ -169,6 +174,27 @@ BROKEN = {
 def test_a_fault_is_named(notebook: dict[str, Any], fault: str, tmp_path: Path) -> None:
     (found,) = hygiene.faults(stored(tmp_path, notebook))
     assert fault in found
+
+
+def test_outputs_of_other_code_are_refused_and_normalising_does_not_hide_it(tmp_path: Path) -> None:
+    ran = json.loads(stored(tmp_path, GOOD).read_text(encoding="utf-8"))
+    for stamped in (ran["metadata"], {}):
+        path = tmp_path / "edited.ipynb"
+        edited = changed(2, source="print(math.pi )") | {"metadata": stamped}
+        path.write_text(notebooks.serialise(notebooks.normalise(edited)), encoding="utf-8")
+        assert hygiene.faults(path) == [f"{path} its code changed since it was run (make run)"]
+
+
+@pytest.mark.parametrize(("name", "text"), [("typo.ipynb", None), ("page.ipynb", "{"), ("page.ipynb", "[]")])
+def test_what_is_no_page_is_said_in_one_line(name: str, text: str | None, tmp_path: Path) -> None:
+    path = tmp_path / name
+    if text is not None:
+        path.write_text(text, encoding="utf-8")
+    (fault,) = hygiene.faults(path)
+    assert fault.startswith(f"{path} cannot be read: ")
+    error = notebooks.execute(path)
+    assert error.startswith(f"{path}: ")
+    assert "\n" not in error
 
 
 # --------------------------------------------------------------------------------------------- the text of a page
@@ -284,6 +310,8 @@ FRESH = {
 
 def test_executing_twice_leaves_the_file_as_it_is(tmp_path: Path) -> None:
     path = stored(tmp_path, FRESH)
+    path.write_text(notebooks.serialise(notebooks.normalise(FRESH)), encoding="utf-8")
+    assert [fault for fault in hygiene.faults(path) if "its code changed" in fault]
     assert notebooks.execute(path) == ""
     first = path.read_bytes()
     assert notebooks.execute(path) == ""
@@ -293,7 +321,32 @@ def test_executing_twice_leaves_the_file_as_it_is(tmp_path: Path) -> None:
 
 
 def test_a_notebook_that_fails_is_left_as_it_was(tmp_path: Path) -> None:
-    path = stored(tmp_path, changed(2, source="raise ValueError('on purpose')"))
+    path = stored(tmp_path, changed(2, source="raise ValueError('on purpose\\nand more')"))
     before = path.read_bytes()
-    assert "on purpose" in notebooks.execute(path)
+    error = notebooks.execute(path)
+    assert error.splitlines()[0] == f"{path}, cell 3: ValueError: on purpose"
+    assert "and more" in error
+    assert "\x1b" not in error
     assert path.read_bytes() == before
+
+
+def test_a_kernel_that_dies_is_said_in_one_line(tmp_path: Path) -> None:
+    error = notebooks.execute(stored(tmp_path, changed(2, source="import os\nos._exit(1)")))
+    assert error.startswith(f"{tmp_path / 'page.ipynb'}, cell 3: DeadKernelError: ")
+    assert "\n" not in error
+
+
+# ------------------------------------------------------------------------------------------------- a fresh clone
+
+
+@pytest.mark.parametrize("stub", ["exit 0", "exit 1", "echo no Python is installed", "echo 3.10; exit 1"])
+def test_what_is_no_python_of_use_makes_no_environment(stub: str, tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\n{stub}\n", encoding="utf-8")
+    python.chmod(0o755)
+    environment = os.environ | {"PYTHON": str(python)}
+    run = subprocess.run([ROOT / "tools" / "bootstrap"], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert run.returncode == 1
+    assert run.stdout == ""
+    assert run.stderr.startswith(f"icalign needs Python 3.11 or newer. Tried: {python}")
+    assert not (tmp_path / ".venv").exists()

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from icalign.__main__ import main
-from icalign.ledger import MIME, Cover, Ledger, LedgerError, Status, read
+from icalign.ledger import MIME, Cover, Ledger, LedgerError, Status, read, stamp
 
 Json = dict[str, Any]
 
@@ -67,18 +67,28 @@ Book = Callable[..., Path]
 
 @pytest.fixture
 def book(tmp_path: Path) -> Book:
-    """Writes a book of these claims (default: one) and these cells in one chapter; returns its root."""
+    """Writes a book of these claims (default: one) and these cells in one chapter, as run; returns its root."""
 
     def write(*cells: Json, claims: list[Json] | None = None, **pages: str) -> Path:
         (tmp_path / "book").mkdir(exist_ok=True)
         registry = yaml.safe_dump(claims if claims is not None else [claim()], allow_unicode=True, sort_keys=False)
         (tmp_path / "book" / "claims.yml").write_text(registry, encoding="utf-8")
-        (tmp_path / "book" / "02-chapter.ipynb").write_text(json.dumps({"cells": list(cells)}), encoding="utf-8")
+        notebook: Json = {"cells": list(cells)}
+        notebook["metadata"] = {"icalign": stamp(notebook)}
+        (tmp_path / "book" / "02-chapter.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
         for name, text in pages.items():
             (tmp_path / "book" / f"{name}.md").write_text(text, encoding="utf-8")
         return tmp_path
 
     return write
+
+
+def edit(root: Path, old: str, new: str) -> None:
+    """Changes the text of the chapter in place, as an editor does: nothing is run."""
+    path = root / "book" / "02-chapter.ipynb"
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
 
 
 HAND = {"formula": {"says": "by induction", "by": "hand"}}
@@ -298,9 +308,9 @@ def test_nested_fences_close_in_order(book: Book) -> None:
 # ─── refusals ────────────────────────────────────────────────────────────────────────────────────
 
 
-def without(key: str) -> Json:
-    """A valid entry that lacks one key."""
-    return {name: value for name, value in claim().items() if name != key}
+def without(*keys: str) -> Json:
+    """A valid entry that lacks these keys."""
+    return {name: value for name, value in claim().items() if name not in keys}
 
 
 @pytest.mark.parametrize(
@@ -309,9 +319,11 @@ def without(key: str) -> Json:
         ([], "book/claims.yml: a list of claims was expected"),
         (["tail-mean"], "entry 1: a mapping was expected, not 'tail-mean'"),
         ([claim(), claim()], "entry 2 (tail-mean): the id 'tail-mean' is taken by an earlier entry"),
-        ([without("verdict")], "entry 1 (tail-mean): the key 'verdict' is missing"),
-        ([without("id")], "entry 1: the key 'id' is missing"),
-        ([claim(colour="red")], "entry 1 (tail-mean): unknown key 'colour'"),
+        ([without("verdict")], "entry 1 (tail-mean): missing 'verdict'"),
+        ([without("id")], "entry 1: missing 'id'"),
+        ([without("kind", "uses")], "entry 1 (tail-mean): missing 'kind', 'uses'"),
+        ([claim(colour="red")], "entry 1 (tail-mean): unknown 'colour'"),
+        ([without("uses") | {"use": [], 3: 4}], "entry 1 (tail-mean): missing 'uses'; unknown 'use', 3"),
         ([claim("Tail Mean")], "an id is lower-case words joined by hyphens, not 'Tail Mean'"),
         ([claim(section="2")], "section should be of type int, not '2'"),
         ([claim(section=True)], "section should be of type int, not True"),
@@ -327,7 +339,7 @@ def without(key: str) -> Json:
         ([claim(parts={"Sharp": "a"})], "a part's name is lower-case words joined by hyphens, not 'Sharp'"),
         ([claim(parts={"sharp": 3})], "part sharp: text or a mapping with says was expected, not 3"),
         ([claim(parts={"sharp": {"says": "a", "by": "magic"}})], "part sharp: unknown by 'magic'"),
-        ([claim(parts={"sharp": {"says": "a", "why": "b"}})], "part sharp: unknown key 'why'"),
+        ([claim(parts={"sharp": {"says": "a", "why": "b"}})], "part sharp: unknown 'why'"),
         ([claim(parts={"sharp": {"says": "a", "sizes": 2}})], "part sharp: sizes should be text, not 2"),
         ([claim(section=3), claim("b", section=2)], "entry 2 (b): section 2 after section 3"),
     ],
@@ -372,7 +384,7 @@ def test_a_missing_registry_is_refused(tmp_path: Path) -> None:
     ("cells", "message"),
     [
         ([statement(), code(execution_count=None)], "book/02-chapter.ipynb, cell 2: not executed"),
-        ([code({"kind": "proof"})], "cell 1: an evidence record without claim"),
+        ([code({"kind": "proof", "part": 3})], "cell 1: an evidence record without claim, part, statement"),
         ([code(record("rumour"))], "cell 1: unknown kind of evidence 'rumour'"),
         ([code(record("proof", sizes=""))], "cell 1: a proof record must say for which sizes"),
         ([code(record("proof", all_sizes="yes"))], "cell 1: a proof record must say for which sizes"),
@@ -384,6 +396,46 @@ def test_a_notebook_that_cannot_be_trusted_is_refused_with_its_cell(
     with pytest.raises(LedgerError) as refusal:
         read(book(*cells))
     assert message in str(refusal.value)
+
+
+STALE = "book/02-chapter.ipynb: its code changed since it was run (make run)"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"check()"', '"check( )"'),  # a single character of the code
+        ('"source": "x = 1"', '"source": ""'),  # in a cell that stores nothing, too
+        ('{"icalign": ', '{"other": '),
+        ('"metadata": {"icalign"', '"metadata": {"icalign": "yes", "other"'),
+    ],
+)
+def test_outputs_of_other_code_are_refused(book: Book, old: str, new: str, capsys: pytest.CaptureFixture[str]) -> None:
+    root = book(statement(), code(source="x = 1"), PROVED)
+    assert main(["ledger", "--root", str(root)]) == 0
+    edit(root, old, new)
+    with pytest.raises(LedgerError) as refusal:
+        read(root)
+    assert str(refusal.value) == STALE
+    capsys.readouterr()
+    assert main(["ledger", "--root", str(root)]) == 2
+    assert capsys.readouterr() == ("", f"error: {STALE}\n")
+
+
+def test_a_run_is_known_by_its_code_in_order_and_by_nothing_else() -> None:
+    def stamped(*cells: Json) -> Json:
+        return stamp({"cells": cells})
+
+    one, two = code(source="a = 1\nb = 2"), code(source="c = 3")
+    assert stamped(one, two) == stamped(markdown("Text."), code(source=["a = 1\n", "b = 2"]), markdown("More."), two)
+    others = [stamped(two, one), stamped(one), stamped(code(source="a = 1\nb = 2c = 3")), stamped(one, two, two)]
+    assert stamped(one, two) not in others
+
+
+def test_the_prose_may_change_without_a_run(book: Book) -> None:
+    root = book(statement(), PROVED)
+    edit(root, "The statement.", "The statement in other words.")
+    assert read(root)["tail-mean"].status is Status.PROVED
 
 
 def test_a_file_that_is_no_notebook_is_refused(book: Book) -> None:
@@ -423,7 +475,24 @@ def test_a_claim_that_does_not_hold_exits_with_one(
 def test_bad_input_exits_with_two_and_one_line(book: Book, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["ledger", "--root", str(book(claims=[claim(colour="red")]))]) == 2
     error = capsys.readouterr().err
-    assert error == "error: book/claims.yml, entry 1 (tail-mean): unknown key 'colour'\n"
+    assert error == "error: book/claims.yml, entry 1 (tail-mean): unknown 'colour'\n"
+
+
+def test_outside_a_clone_the_error_says_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ledger", "--root", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == f"error: {tmp_path} has no book/claims.yml; say where the clone is with --root\n"
+
+
+def test_a_reader_that_goes_away_is_no_error(book: Book) -> None:
+    parts = {"formula": "a" * 10**6}  # more than a pipe holds
+    root = book(statement(), PROVED, claims=[claim(parts=parts)])
+    command = [sys.executable, "-m", "icalign", "ledger", "--json", "--root", str(root)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+        assert run.stdout and run.stderr
+        run.stdout.read(1)
+        run.stdout.close()
+        assert run.stderr.read() == b""
+    assert run.returncode == 0
 
 
 def test_json_holds_what_the_ledger_holds(book: Book, capsys: pytest.CaptureFixture[str]) -> None:
@@ -476,7 +545,8 @@ def build(root: Path) -> tuple[int, str]:
     (root / "conf.py").write_text(CONF)
     (root / "index.md").write_text("# Book\n\n```{toctree}\nbook/02-chapter\nbook/ledger\n```\n")
     path = root / "book" / "02-chapter.ipynb"
-    notebook = json.loads(path.read_text()) | {"nbformat": 4, "nbformat_minor": 5, "metadata": METADATA}
+    notebook = json.loads(path.read_text()) | {"nbformat": 4, "nbformat_minor": 5}
+    notebook["metadata"] |= METADATA
     for number, cell in enumerate(notebook["cells"]):
         cell |= {"id": f"cell-{number}", "metadata": {}}
     path.write_text(json.dumps(notebook))
@@ -517,6 +587,15 @@ def test_the_site_is_not_built_from_an_unexecuted_notebook(book: Book) -> None:
     exit_code, messages = build(book(code(execution_count=None), ledger=LEDGER_PAGE))
     assert exit_code == 2
     assert "book/02-chapter.ipynb, cell 1: not executed" in messages
+
+
+@pytest.mark.slow
+def test_the_site_is_not_built_from_the_outputs_of_other_code(book: Book) -> None:
+    root = book(markdown("# Chapter"), statement(), PROVED, ledger=LEDGER_PAGE)
+    edit(root, '"check()"', '"check( )"')
+    exit_code, messages = build(root)
+    assert exit_code == 2
+    assert STALE in messages
 
 
 def test_reading_the_ledger_loads_neither_torch_nor_sympy() -> None:

@@ -18,6 +18,7 @@ The references below use the same arithmetic and are no more exact (direct sums:
 import inspect
 import itertools
 import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -426,3 +427,123 @@ def test_scores_that_overflow_are_refused() -> None:
     task = sample_task()
     with pytest.raises(ValueError, match=r"scores: -inf at \(0, 0\), expected finite values"):
         gradient_step(replace(task, y=task.y * 1e200), 0.1)
+
+
+# ---------------------------------------------------------------- results beyond the dtype
+
+HALVES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_a_prefix_is_finite_whatever_comes_after_it(dtype: torch.dtype) -> None:
+    largest = torch.finfo(dtype).max
+    s = torch.tensor([largest, largest, -largest], dtype=dtype, requires_grad=True)  # the last gap overflows
+    better_first = torch.tensor([2.0, 1.0, 0.0], dtype=dtype)
+    online = online_plackett_luce_nll(s, better_first)
+    # The last response wins no round: every prefix of more than one has the loss log 2 of two equal scores.
+    expected = torch.tensor([0.0, math.log(2), math.log(2)], dtype=dtype)
+    assert ((online - expected).abs() <= loss_error(expected, 3)).all() and online[0] == 0
+    assert (plackett_luce_nll(s, better_first) - expected[-1]).abs() <= loss_error(expected[-1], 3)
+    (first,) = torch.autograd.grad(online.sum(), s, create_graph=True)
+    assert torch.equal(first, torch.tensor([-1.0, 1.0, 0.0], dtype=dtype))
+    (second,) = torch.autograd.grad(first.square().sum(), s)
+    assert second.isfinite().all()
+    assert bradley_terry_nll(s[1:], better_first[1:]) == 0
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("loss", [plackett_luce_nll, online_plackett_luce_nll, bradley_terry_nll])
+def test_a_loss_that_overflows_is_refused(loss: Callable[[Tensor, Tensor], Tensor], dtype: torch.dtype) -> None:
+    s = 0.6 * torch.tensor([1, -1], dtype=dtype) * torch.finfo(dtype).max
+    with pytest.raises(ValueError, match=rf"loss: inf at .*: −log P of the ranking overflows {dtype}, whose largest"):
+        loss(s, torch.tensor([0.0, 1.0], dtype=dtype))
+    assert loss(s / 2, torch.tensor([0.0, 1.0], dtype=dtype)).isfinite().all()  # the gap is 0.6 of the largest number
+
+
+def test_a_sum_of_finite_terms_that_overflows_is_refused() -> None:
+    s = torch.tensor([40000.0, 0.0, 0.0], dtype=torch.float16)
+    r = torch.tensor([0.0, 1.0, 2.0], dtype=torch.float16)
+    for loss in (plackett_luce_nll, online_plackett_luce_nll):
+        with pytest.raises(ValueError, match=r"loss: inf at .* overflows torch.float16, whose largest number is 65504"):
+            loss(s, r)
+
+
+@pytest.mark.parametrize("step", [gradient_step, online_gradient_steps])
+@pytest.mark.parametrize(
+    ("dtype", "eta", "radius"),
+    [
+        (torch.float16, 1000.0, 200.0),
+        (torch.float32, 1e38, 3.0),
+        (torch.bfloat16, 1e38, 3.0),
+        (torch.float64, 1e308, 3.0),
+    ],
+)
+def test_a_step_that_overflows_is_refused(
+    step: Callable[[AlignmentTask, float], Tensor], dtype: torch.dtype, eta: float, radius: float
+) -> None:
+    task = sample_task(dtype=dtype, radius=radius, W=torch.zeros(3, 4, dtype=dtype))
+    eta_named = re.escape(f"{eta:.6g}")
+    with pytest.raises(ValueError, match=rf"steps?: (nan|-?inf) at .*: ΔW with eta = {eta_named} overflows {dtype}, "):
+        step(task, eta)
+    assert step(task, 1e-3).isfinite().all()
+
+
+@pytest.mark.parametrize("step", [gradient_step, online_gradient_steps])
+@pytest.mark.parametrize("dtype", HALVES)
+def test_a_step_of_one_response_is_zero_for_every_step_size(
+    step: Callable[[AlignmentTask, float], Tensor], dtype: torch.dtype
+) -> None:
+    task = sample_task(responses=1, dtype=dtype)
+    assert not step(task, torch.finfo(dtype).max).any()
+
+
+@pytest.mark.parametrize("step", [gradient_step, online_gradient_steps])
+def test_a_step_size_beyond_the_dtype_is_refused(step: Callable[[AlignmentTask, float], Tensor]) -> None:
+    with pytest.raises(ValueError, match=r"eta: 1e\+39, expected at most 3.40282e\+38, the largest number of torch.fl"):
+        step(sample_task(responses=1, dtype=torch.float32), 1e39)
+
+
+def test_scores_that_overflow_name_the_dtype() -> None:
+    task = sample_task(dtype=torch.float16, radius=300.0)
+    with pytest.raises(ValueError, match=r"scores: -inf at .*: −‖Wx − y‖² overflows torch.float16, whose largest numb"):
+        scores(task)
+
+
+# ---------------------------------------------------------------- arguments of another kind
+
+NO_STEP_SIZE = {
+    "text": ("0.1", "eta: '0.1', expected a real number"),
+    "nothing": (None, "eta: None, expected a real number"),
+    "a truth value": (True, "eta: True, expected a real number"),
+    "an integer no float holds": (10**400, "expected a number that a float holds"),
+    "several": (torch.tensor([0.1]), "eta: torch.float32 of shape (1,), expected a number"),
+    "a parameter": (
+        torch.tensor(0.1, requires_grad=True),
+        "eta: torch.float32 of shape () that requires grad, expected a number, or a real tensor of shape () without",
+    ),
+    "complex": (torch.tensor(1j), "eta: torch.complex64 of shape (), expected a number"),
+    "a negative tensor": (torch.tensor(-1.0), "eta: -1.0, expected a positive finite step size"),
+    "a boolean tensor": (torch.tensor(True), "eta: True, expected a real number"),
+}
+
+
+@pytest.mark.parametrize("case", NO_STEP_SIZE)
+@pytest.mark.parametrize("step", [gradient_step, online_gradient_steps])
+def test_what_is_no_step_size_is_refused(step: Callable[..., Tensor], case: str) -> None:
+    eta, message = NO_STEP_SIZE[case]
+    with pytest.raises(ValueError) as refusal:  # noqa: PT011  # the message is compared just below, without escapes
+        inspect.unwrap(step)(sample_task(), eta)  # without the tests' type checks, which would speak first
+    assert message in str(refusal.value)
+
+
+@pytest.mark.parametrize("step", [gradient_step, online_gradient_steps])
+def test_a_step_size_may_be_a_tensor_of_one_number(step: Callable[..., Tensor]) -> None:
+    task = sample_task()
+    assert torch.equal(step(task, torch.tensor(0.1, dtype=torch.float64)), step(task, 0.1))
+
+
+@pytest.mark.parametrize("function", [scores, gradient_step, online_gradient_steps])
+def test_what_is_no_task_is_refused(function: Callable[..., Tensor]) -> None:
+    arguments = (3,) if function is scores else (3, 0.1)
+    with pytest.raises(ValueError, match="task: int, expected an AlignmentTask"):
+        inspect.unwrap(function)(*arguments)

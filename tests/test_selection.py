@@ -1,18 +1,32 @@
 """Selection keeps its promise on its whole class, and refuses what lies outside."""
 
 import math
+import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import torch
+from jaxtyping import config
 from torch import Tensor
 
 import icalign
-from icalign import AlignmentTask, OutOfClass
+from icalign import AlignmentTask, OutOfClass, symbols
 from icalign.bounds import crowd_in_steps, share
 from icalign.constructions import Selection
+from icalign.constructions.base import TaskClass, build
+from icalign.constructions.selection import block, stream
 
 Sample = dict[str, Any]
+DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
+
+
+@pytest.fixture
+def unchecked() -> Iterator[None]:
+    """Calls as users make them: without the tests' type checks, which would speak first."""
+    config.update("jaxtyping_disable", True)
+    yield
+    config.update("jaxtyping_disable", False)
 
 
 def errors(selection: Selection, task: AlignmentTask) -> Tensor:
@@ -107,8 +121,113 @@ def test_at_temperature_zero_every_response_counts_alike() -> None:
 
 def test_a_temperature_beyond_the_dtype_promises_nothing_or_raises() -> None:
     assert Selection(temperatures={"gamma": 1e6}, dtype=torch.bfloat16).error_bound == math.inf
-    with pytest.raises(OverflowError):
+    with pytest.raises(
+        ValueError, match=r"temperatures\['gamma'\]: 1e\+06 makes the largest logit γ·max\|r\| = 2.00000e\+6"
+    ):
         Selection(temperatures={"gamma": 1e6}, dtype=torch.float16)
+
+
+OVERFLOWING: list[tuple[Sample, str]] = [
+    (
+        {"temperatures": {"gamma": 1e308}, "reward_range": (0.0, 20.0)},
+        "temperatures['gamma']: 1e+308 makes the largest logit γ·max|r| = 2.00000e+309, expected at most 1.79769e+308, "
+        "which is a few roundings below 1.79769e+308, the largest number of torch.float64",
+    ),
+    (
+        {"temperatures": {"gamma": 6e4}, "dtype": torch.float16},
+        "temperatures['gamma']: 60000 makes the largest logit γ·max|r| = 120000, expected at most 65248.1, "
+        "which is a few roundings below 65504, the largest number of torch.float16",
+    ),
+    (
+        {"temperatures": {"gamma": 4e4}, "reward_range": (-1.0, 1.0), "dtype": torch.float16},
+        "temperatures['gamma']: 40000 makes the largest difference γR = 80000, expected at most 65248.1",
+    ),
+    (
+        {"temperatures": {"gamma": 1e38}, "reward_range": (-2.0, 2.0), "dtype": torch.float32},
+        "temperatures['gamma']: 1e+38 makes the largest difference γR = 4.00000e+38, expected at most 3.40282e+38",
+    ),
+    (
+        {"temperatures": {"gamma": 1e6}, "reward_range": (0.0, 0.001), "min_gap": 1e-4, "dtype": torch.float16},
+        "temperatures: gamma = 1e+06, expected weights that the dtype holds: 1.00000e+6 is beyond torch.float16, whose",
+    ),
+    (
+        {"tolerance": 0.1, "radius": 4e4, "dtype": torch.float16},
+        "radius: 40000.0, expected at most 32752: D₀ = 2·radius",
+    ),
+    ({"tolerance": 0.1, "reward_range": (0.0, 1e5), "dtype": torch.float16}, "reward_range: (0.0, 100000.0), expected"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), OVERFLOWING)
+def test_weights_and_logits_beyond_the_dtype_are_refused(arguments: Sample, message: str) -> None:
+    with pytest.raises(ValueError) as refusal:  # noqa: PT011  # the message is compared just below, without escapes
+        Selection(**arguments)
+    assert message in str(refusal.value)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("ends", [(0.0, 2.0), (-2.0, 0.0), (-1.0, 1.0), (-0.5, 0.001)])
+def test_logits_just_below_the_largest_number_give_an_answer(dtype: torch.dtype, ends: tuple[float, float]) -> None:
+    """Nothing is promised, but every answer is finite: the response with the largest reward, as no two logits tie."""
+    gap = (ends[1] - ends[0]) / 16
+    task = icalign.sample_task(batch=(50,), reward_range=ends, min_gap=gap, dtype=dtype)
+    largest = torch.finfo(dtype).max * (1 - 5 * torch.finfo(dtype).eps) / max(ends[1] - ends[0], *map(abs, ends))
+    if largest < torch.finfo(dtype).max:
+        selection = Selection(temperatures={"gamma": largest}, reward_range=ends, min_gap=gap, dtype=dtype)
+        assert selection.error_bound == math.inf
+        # a weight of 1 on y⁺, which two products and a sum with zeros leave as it is
+        assert errors(selection, task).max() <= 4 * torch.finfo(dtype).eps * 3
+
+
+@pytest.mark.parametrize("scale", [2.0, 1e3, 1e30])
+def test_a_weight_beyond_the_dtype_is_refused_with_its_temperature(scale: float) -> None:
+    gamma = scale * torch.finfo(torch.float32).max
+    values = {symbols.d_x: 4, symbols.d_y: 3, symbols.gamma: gamma}
+    words = "temperatures: gamma = .*, expected weights that the dtype holds: .* is beyond torch.float32"
+    with pytest.raises(ValueError, match=words):
+        build((block,), stream, values, torch.float32, {"gamma": gamma})
+
+
+UNATTAINED: list[Sample] = [
+    {"tolerance": 1e-16},
+    {"tolerance": 1e-300},
+    {"tolerance": 5e-324},
+    {"tolerance": 1e-14, "responses": 2},
+    {"tolerance": 1e-12, "reward_range": (90.0, 100.0)},
+    {"tolerance": 1e-10, "radius": 1e4},
+    {"tolerance": 1e-306, "radius": 1e-290},
+    {"tolerance": 1e280, "radius": 1e300},
+    {"tolerance": 1e-6, "dtype": torch.float32},
+    {"tolerance": 1e-2, "dtype": torch.bfloat16},
+    {"tolerance": 1e-2, "dtype": torch.float16},
+    {"tolerance": 1e-2, "dtype": torch.float16, "reward_range": (0.0, 1e-3), "min_gap": 1e-4},  # γ ≤ 65504 decides
+    {"tolerance": 1e-3, "reward_range": (0.0, 1e300), "min_gap": 1e250},
+    {"tolerance": 1e-3, "min_gap": 1e-320},  # no γ > 0 is a number: only a tolerance of the whole ball is left
+]
+
+
+@pytest.mark.parametrize("arguments", UNATTAINED)
+def test_the_tolerance_that_a_refusal_names_is_the_least_that_is_granted(arguments: Sample) -> None:
+    with pytest.raises(ValueError, match="promises no less than") as refusal:
+        Selection(**arguments)
+    stated = float(re.search(r"no less than (\S+) for", str(refusal.value))[1])
+    for factor in (1, 1.01, 2, 100):
+        assert Selection(**arguments | {"tolerance": stated * factor}).error_bound <= stated * factor
+    # three digits, rounded up: one unit of the third is at most 1 % of the number
+    with pytest.raises(ValueError, match=f"promises no less than {re.escape(f'{stated:.3g}')}"):
+        Selection(**arguments | {"tolerance": stated * 0.985})
+
+
+def test_the_least_tolerance_of_the_largest_ball() -> None:
+    with pytest.raises(ValueError, match="promises no less than") as refusal:
+        Selection(tolerance=1.0, radius=8e307)  # twice its diameter is no number
+    stated = float(re.search(r"no less than (\S+) for", str(refusal.value))[1])
+    assert Selection(tolerance=stated, radius=8e307).error_bound <= stated < 1e300
+
+
+def test_a_tolerance_of_more_than_the_ball_needs_no_temperature() -> None:
+    for radius, tolerance in ((3.0, 1e300), (1e-300, 1e30), (3.0, 12.0)):
+        assert Selection(radius=radius, tolerance=tolerance).gamma == 0
 
 
 def test_the_answer_stands_at_every_token() -> None:
@@ -135,8 +254,11 @@ def test_weights_do_not_depend_on_the_task() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({}, "either tolerance or temperatures"),
-        ({"tolerance": 1e-3, "temperatures": {"gamma": 1.0}}, "either tolerance or temperatures"),
+        ({}, "either tolerance or temperatures: neither came"),
+        (
+            {"tolerance": 1e-3, "temperatures": {"gamma": 1.0}},
+            "either tolerance or temperatures: both came, 0.001 and {'gamma': 1.0}",
+        ),
         ({"tolerance": math.nan}, "tolerance: nan"),
         ({"tolerance": math.inf}, "tolerance: inf"),
         ({"tolerance": -1.0}, "tolerance: -1.0"),
@@ -160,12 +282,76 @@ def test_weights_do_not_depend_on_the_task() -> None:
         ({"tolerance": 1e-3, "radius": math.inf}, "radius: inf"),
         ({"tolerance": 1e-3, "reward_range": (2.0, 0.0)}, r"reward_range: \(2.0, 0.0\)"),
         ({"tolerance": 1e-3, "reward_range": (0.0, math.inf)}, "reward_range"),
-        ({"tolerance": 1e-3, "responses": 22, "min_gap": 0.1}, "span 2.1, expected at most R = 2: the class is empty"),
+        (
+            {"tolerance": 1e-3, "responses": 22, "min_gap": 0.1},
+            r"span \(N−1\)Δ = 2.1, expected at most high − low = 2: the class",
+        ),
     ],
 )
 def test_bad_arguments_are_refused(arguments: Sample, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         Selection(**arguments)
+
+
+OTHER_KINDS: list[tuple[Sample, str]] = [
+    ({"responses": 2.5}, "responses: 2.5, expected an integer, at least 1"),
+    ({"responses": True}, "responses: True, expected an integer, at least 1"),
+    ({"dim_x": 2.0}, "dim_x: 2.0, expected an integer, at least 1"),
+    ({"dim_y": "3"}, "dim_y: '3', expected an integer, at least 1"),
+    ({"min_gap": "a"}, "min_gap: 'a', expected a real number"),
+    ({"min_gap": None}, "min_gap: None, expected a real number"),
+    ({"radius": "a"}, "radius: 'a', expected a real number"),
+    ({"radius": 1e308}, "radius: 1e+308, expected at most 8.98847e+307: D₀ = 2·radius overflows torch.float64"),
+    ({"reward_range": 5}, "reward_range: 5, expected a pair (low, high)"),
+    ({"reward_range": (0, 1, 2)}, "reward_range: (0, 1, 2), expected a pair (low, high)"),
+    ({"reward_range": (0.0, "a")}, "reward_range[1]: 'a', expected a real number"),
+    ({"reward_range": (-1e308, 1e308)}, "reward_range: (-1e+308, 1e+308), expected rewards and high − low = inf"),
+    ({"dtype": torch.int32}, "dtype: torch.int32, expected a floating type: one of torch.float64, torch.float32"),
+    ({"dtype": "float64"}, "dtype: 'float64', expected a floating type"),
+    ({"dtype": torch.float8_e5m2}, "dtype: torch.float8_e5m2, expected a floating type"),
+    ({"tolerance": "a"}, "tolerance: 'a', expected a real number"),
+    ({"tolerance": True}, "tolerance: True, expected a real number"),
+    ({"tolerance": None, "temperatures": 5}, "temperatures: 5, expected a number for each of ['gamma'], as a dict"),
+    ({"tolerance": None, "temperatures": {"gamma": "a"}}, "temperatures['gamma']: 'a', expected a real number"),
+    ({"tolerance": None, "temperatures": {"gamma": torch.ones(2)}}, "expected a real number"),
+    ({"tolerance": None, "temperatures": {1: 1.0, "gamma": 1.0}}, "temperatures: [1, 'gamma'], expected ['gamma']"),
+]
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(("arguments", "message"), OTHER_KINDS)
+def test_arguments_of_another_kind_are_refused_by_name(arguments: Sample, message: str) -> None:
+    with pytest.raises(ValueError) as refusal:  # noqa: PT011  # the message is compared just below, without escapes
+        Selection(**({"tolerance": 1e-3} | arguments))
+    assert message in str(refusal.value)
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_queries_of_a_class_are_counted() -> None:
+    with pytest.raises(ValueError, match=r"queries: 1.5, expected an integer, at least 1"):
+        TaskClass(dim_x=1, dim_y=1, responses=2, min_gap=1.0, reward_range=(0.0, 1.0), radius=1.0, queries=1.5)
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("name", ["embed", "__call__"])
+def test_only_tasks_of_its_sizes_and_dtype_are_embedded(name: str) -> None:
+    method = getattr(Selection(tolerance=1e-6), name)
+    with pytest.raises(ValueError, match="task: int, expected an AlignmentTask"):
+        method(3)
+    with pytest.raises(OutOfClass, match="responses: the task has 7, the class 8"):
+        method(icalign.sample_task(responses=7))
+    with pytest.raises(OutOfClass, match="queries: the task has 2, the class 1"):
+        method(icalign.sample_task(queries=2))
+    with pytest.raises(ValueError, match=r"dtype torch.float32, expected torch.float64"):
+        method(icalign.sample_task(dtype=torch.float32))
+
+
+def test_a_construction_shows_its_class_and_its_promise() -> None:
+    selection = Selection(tolerance=1e-3, responses=5, dtype=torch.float32, radius=1.0)
+    assert repr(selection) == (
+        "Selection(dim_x=4, dim_y=3, responses=5, min_gap=0.1, reward_range=(0.0, 2.0), radius=1.0, "
+        f"dtype=torch.float32, error_bound={selection.error_bound:.3g})"
+    )
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,17 @@
 
 import inspect
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from jaxtyping import config
 from torch import Tensor
 
 from icalign import AlignmentTask, OutOfClass, sample_task
@@ -17,6 +20,14 @@ from icalign.tasks import refuse_ties
 
 SEEDS = st.integers(0, 2**31 - 1)
 DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
+
+
+@pytest.fixture
+def unchecked() -> Iterator[None]:
+    """Calls as users make them: without the tests' type checks, which would speak first."""
+    config.update("jaxtyping_disable", True)
+    yield
+    config.update("jaxtyping_disable", False)
 
 
 def small_task() -> dict[str, Tensor]:
@@ -225,10 +236,47 @@ EMPTY = {
     "NaN gap": ({"min_gap": math.nan}, "min_gap: nan, expected a positive finite gap"),
     "reversed range": ({"reward_range": (2.0, 0.0)}, "reward_range: (2.0, 0.0), expected finite (low, high)"),
     "infinite range": ({"reward_range": (0.0, math.inf)}, "reward_range: (0.0, inf), expected finite (low, high)"),
+    "a batch that is no tuple": ({"batch": 3}, "batch: 3, expected a tuple of positive dimensions"),
+    "half a batch": ({"batch": (2.5,)}, "batch: (2.5,), expected a tuple of positive dimensions"),
+    "half a response": ({"responses": 2.5}, "responses: 2.5, expected an integer, at least 1"),
+    "dimensions as text": ({"dim_x": "4"}, "dim_x: '4', expected an integer, at least 1"),
+    "a truth value": ({"queries": True}, "queries: True, expected an integer, at least 1"),
+    "half a seed": ({"seed": 1.5}, "seed: 1.5, expected an integer in [0, 2^31)"),
+    "one end": ({"reward_range": 5}, "reward_range: 5, expected a pair (low, high)"),
+    "three ends": ({"reward_range": (0, 1, 2)}, "reward_range: (0, 1, 2), expected a pair (low, high)"),
+    "ends as text": ({"reward_range": "02"}, "reward_range: '02', expected a pair (low, high)"),
+    "an end as text": ({"reward_range": (0.0, "2")}, "reward_range[1]: '2', expected a real number"),
+    "an end no float holds": ({"reward_range": (0, 10**400)}, "expected a number that a float holds"),
+    "a range below normal numbers": (
+        {"reward_range": (0.0, 1e-320), "min_gap": 1e-322},
+        "reward_range: (0.0, 1e-320), expected an end of size at least 2.22507e-308, the smallest normal number of",
+    ),
+    "a range below normal numbers of its dtype": (
+        {"reward_range": (0.0, 1e-5), "min_gap": 1e-7, "dtype": torch.float16},
+        "reward_range: (0.0, 1e-05), expected an end of size at least 6.10352e-05, the smallest normal number of",
+    ),
+    "a range beyond its dtype": (
+        {"reward_range": (0.0, 1e5), "dtype": torch.float16},
+        "reward_range: (0.0, 100000.0), expected rewards and high − low = 100000 of at most 65504, the largest number",
+    ),
+    "a width beyond float64": (
+        {"reward_range": (-1e308, 1e308)},
+        "reward_range: (-1e+308, 1e+308), expected rewards and high − low = inf of at most 1.79769e+308",
+    ),
+    "a gap as text": ({"min_gap": "0.1"}, "min_gap: '0.1', expected a real number"),
+    "a radius as text": ({"radius": "3"}, "radius: '3', expected a real number"),
+    "a diameter beyond float64": (
+        {"radius": 1e308},
+        "radius: 1e+308, expected at most 8.98847e+307: D₀ = 2·radius overflows torch.float64",
+    ),
+    "a diameter beyond its dtype": (
+        {"radius": 4e4, "dtype": torch.float16},
+        "radius: 40000.0, expected at most 32752: D₀ = 2·radius overflows torch.float16",
+    ),
     "no radius": ({"radius": 0.0}, "radius: 0.0, expected a positive finite bound"),
     "no responses": ({"responses": 0}, "responses: 0, expected at least 1"),
     "no queries": ({"queries": 0}, "queries: 0, expected at least 1"),
-    "empty batch": ({"batch": (2, 0)}, "batch: (2, 0), expected positive dimensions"),
+    "empty batch": ({"batch": (2, 0)}, "batch: (2, 0), expected a tuple of positive dimensions"),
     "too wide a frame": (
         {"queries": 5, "orthonormal": True},
         "orthonormal: 5 queries in dimension dim_x = 4, expected queries ≤ dim_x",
@@ -241,17 +289,23 @@ EMPTY = {
         {"queries": 3, "overlap": -0.6},  # three unit vectors have an inner product ≥ −1/2
         "overlap: -0.6 was not met by 3 queries in dimension 4 in 2000 rounds of redrawing",
     ),
+    "overlap as text": ({"overlap": "no"}, "overlap: 'no', expected a real number"),
     "overlap above one": ({"overlap": 1.5}, "overlap: 1.5, expected a bound ρ in [−1, 1]"),
     "W transposed": (
         {"W": torch.zeros(4, 3, dtype=torch.float64)},
         "W: torch.float64 of shape (4, 3), expected torch.float64 of shape (dim_y, dim_x) = (3, 4)",
     ),
+    "W as a list": ({"W": [[1.0]]}, "W: list, expected a floating torch tensor"),
+    "W of integers": ({"W": torch.zeros(3, 4).long()}, "W: dtype torch.int64, expected a floating torch tensor"),
     "W of another dtype": (
         {"W": torch.zeros(3, 4)},
         "W: torch.float32 of shape (3, 4), expected torch.float64 of shape (dim_y, dim_x) = (3, 4)",
     ),
     "negative seed": ({"seed": -1}, "seed: -1, expected an integer in [0, 2^31)"),
     "integer dtype": ({"dtype": torch.int64}, "dtype: torch.int64, expected a floating type"),
+    "dtype as text": ({"dtype": "float64"}, "dtype: 'float64', expected a floating type: one of torch.float64"),
+    "int32": ({"dtype": torch.int32}, "dtype: torch.int32, expected a floating type: one of torch.float64"),
+    "float8": ({"dtype": torch.float8_e5m2}, "dtype: torch.float8_e5m2, expected a floating type: one of torch.fl"),
     "coarse dtype": (
         {"dtype": torch.bfloat16, "responses": 500, "min_gap": 0.004},
         "dtype: torch.bfloat16 resolves rewards in (0.0, 2.0) to 0.016, expected one that holds 500 responses",
@@ -259,9 +313,33 @@ EMPTY = {
 }
 
 
+@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("case", EMPTY)
 def test_an_empty_class_is_refused_with_its_numbers(case: str) -> None:
     arguments, message = EMPTY[case]
     with pytest.raises(ValueError) as refusal:  # noqa: PT011  # the message is compared just below, without escapes
-        inspect.unwrap(sample_task)(**arguments)  # without the tests' type checks, which would speak first
+        sample_task(**arguments)
     assert message in str(refusal.value)
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_sizes_and_seeds_of_numpy_and_lists_are_accepted() -> None:
+    task = sample_task(batch=[2], responses=np.int64(5), reward_range=[0, 2], seed=np.int32(2**30 + 1))
+    assert torch.equal(task.r, sample_task(batch=(2,), responses=5, seed=2**30 + 1).r)
+
+
+@pytest.mark.parametrize("scale", [2.0**-1000, 2.0**-500, 1.0, 2.0**500, 2.0**1000])
+def test_the_radius_of_very_large_and_small_responses(scale: float) -> None:
+    task = sample_task()
+    assert replace(task, y=task.y * scale).radius == task.radius * scale  # a power of two: every rounding is the same
+    assert replace(task, y=task.y * 0).radius == 0
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_largest_and_the_smallest_classes_can_be_sampled(dtype: torch.dtype) -> None:
+    limits = torch.finfo(dtype)
+    large = sample_task(batch=(9,), dtype=dtype, radius=limits.max / 2, reward_range=(0.0, limits.max), min_gap=1.0)
+    assert 0.9 * limits.max / 2 < large.radius <= limits.max / 2
+    end = limits.smallest_normal
+    small = sample_task(batch=(9,), dtype=dtype, responses=3, reward_range=(0.0, end), min_gap=end / 4)
+    assert small.min_gap >= end / 4 and small.reward_range[1] <= end

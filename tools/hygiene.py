@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from icalign.ledger import MIME
+from icalign.ledger import MIME, STALE, stamp
 
 from . import prose
 from .notebooks import normalise, serialise
@@ -84,6 +84,12 @@ def executed_in_order(page: Page) -> Iterator[str]:
         yield f"not executed (make run): {counts.count(None)} of {len(counts)} code cells"
     elif counts != list(range(1, len(counts) + 1)):
         yield f"not executed in order (make run): the execution counts are {counts}"
+
+
+def run_as_it_stands(page: Page) -> Iterator[str]:
+    """The outputs are those of the code that is shown: a run leaves a hash of it."""
+    if page.notebook and page.notebook.get("metadata", {}).get("icalign") != stamp(page.notebook):
+        yield STALE
 
 
 def clean_outputs(page: Page) -> Iterator[str]:
@@ -176,6 +182,7 @@ def numbers_are_glued(page: Page) -> Iterator[str]:
 RULES: tuple[Callable[[Page], Iterator[str]], ...] = (
     in_normal_form,
     executed_in_order,
+    run_as_it_stands,
     clean_outputs,
     outputs_compared,
     short_cells,
@@ -189,7 +196,10 @@ RULES: tuple[Callable[[Page], Iterator[str]], ...] = (
 
 def faults(path: Path) -> list[str]:
     """Every fault of a page, one line each."""
-    page = Page.read(path)
+    try:
+        page = Page.read(path)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        return [f"{path} cannot be read: {type(error).__name__}: {error}"]
     return [f"{path} {fault}" for rule in RULES for fault in rule(page)]
 
 

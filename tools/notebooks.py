@@ -16,6 +16,8 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from icalign.ledger import stamp
+
 from . import nbval
 
 Notebook = dict[str, Any]
@@ -25,12 +27,13 @@ METADATA = {
     "language_info": {"name": "python", "pygments_lexer": "ipython3"},
 }
 CELL_METADATA = ("mystnb", "tags")
+COLOURS = re.compile(r"\x1b\[[\d;]*m")
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 PNG_TEXT = (b"tEXt", b"iTXt", b"zTXt", b"tIME")
 
 
 def normalise(notebook: Notebook) -> Notebook:
-    """The notebook without timestamps, editor settings and versions; its outputs and their metadata stay."""
+    """The notebook without timestamps, editor settings and versions; outputs and the stamp of their run stay."""
     notebook = copy.deepcopy(notebook)
     taken: set[str] = set()
     for cell in notebook["cells"]:
@@ -40,7 +43,8 @@ def normalise(notebook: Notebook) -> Notebook:
         cell["source"] = source.splitlines(keepends=True)
         for output in cell.get("outputs", []):
             _normalise_output(output)
-    return {"cells": notebook["cells"], "metadata": METADATA, "nbformat": 4, "nbformat_minor": 5}
+    stamped = {key: value for key, value in notebook.get("metadata", {}).items() if key == "icalign"}
+    return {"cells": notebook["cells"], "metadata": METADATA | stamped, "nbformat": 4, "nbformat_minor": 5}
 
 
 def serialise(notebook: Notebook) -> str:
@@ -80,12 +84,19 @@ def _normalise_output(output: dict[str, Any]) -> None:
 
 
 def execute(path: Path) -> str:
-    """Run the notebook in a fresh kernel and write it back; return what went wrong, "" if nothing did."""
+    """Run the notebook in a fresh kernel and write it back; return what went wrong, "" if nothing did.
+
+    What went wrong begins with a line that says all: the file, the cell, the error.
+    """
     import nbformat
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError
 
-    notebook = nbformat.read(path, as_version=4)
+    try:
+        notebook = nbformat.read(path, as_version=4)
+    except Exception as error:  # no such file, no JSON, no notebook: nbformat has an exception for each
+        return f"{path}: {_in_one_line(error)}"
+    begun = [0]
     client = NotebookClient(
         notebook,
         kernel_name="python3",
@@ -94,13 +105,22 @@ def execute(path: Path) -> str:
         coalesce_streams=True,  # else one stdout is stored in as many pieces as it happened to arrive in
         record_timing=False,
         extra_arguments=["--log-level=CRITICAL"],  # the kernel's messages about itself; a cell's errors are outputs
+        on_cell_execute=lambda cell, cell_index: begun.append(cell_index + 1),
     )
     try:
         client.execute()
     except CellExecutionError as error:
-        return str(error)
+        first = f"{path}, cell {begun[-1]}: {error.ename}: {error.evalue}".splitlines()[0]
+        return COLOURS.sub("", f"{first}\n{error}")
+    except Exception as error:  # it took too long, or its kernel died
+        return f"{path}, cell {begun[-1]}: {_in_one_line(error)}"
+    notebook.metadata["icalign"] = stamp(notebook)
     path.write_text(serialise(normalise(json.loads(nbformat.writes(notebook)))), encoding="utf-8")
     return ""
+
+
+def _in_one_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
 def _timed(path: Path) -> tuple[str, float]:
@@ -117,7 +137,7 @@ def main() -> int:
     failed = False
     with ProcessPoolExecutor(nbval.WORKERS) as pool:
         for path, (error, seconds) in zip(paths, pool.map(_timed, paths), strict=True):
-            print(f"{path} fails and stays as it was:\n{error}" if error else f"{path}  {seconds:.1f} s", flush=True)
+            print(error or f"{path}  {seconds:.1f} s", flush=True)
             failed |= bool(error)
     return int(failed)
 

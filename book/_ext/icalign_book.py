@@ -309,7 +309,8 @@ def graph_html(ledger: Ledger, link: Link) -> str:
         for entry in ledger
     )
     return (
-        '<div class="claim-graph-frame" tabindex="0" role="region" aria-label="The graph of claims">'
+        '<p class="claim-graph-wide">The drawing is wider than this screen: it scrolls sideways, and the list below it '
+        'says the same.</p><div class="claim-graph-frame" tabindex="0" role="region" aria-label="The graph of claims">'
         f'{graph_svg(ledger, link)}</div><p class="claim-graph-legend">{legend}</p>'
         f'<details class="claim-graph-text"><summary>The graph as a list</summary><ul>{items}</ul></details>'
     )

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from ..bounds import unit_roundoff
+from ..spec import Block
+from ..stream import Stream
 from ..symbolic import SymbolicTransformer
-from ..tasks import AlignmentTask, OutOfClass
-from ..transformer import Transformer
+from ..tasks import (
+    AlignmentTask,
+    OutOfClass,
+    refuse_empty_class,
+    refuse_non_numbers,
+    refuse_non_sizes,
+    refuse_non_tasks,
+)
+from ..transformer import Transformer, Values
+
+_SIZES = ("dim_x", "dim_y", "responses", "queries")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +42,7 @@ class TaskClass:
         radius: bound on ‖y‖.
 
     Raises:
-        ValueError: a number outside its range, or an empty class, (N−1)Δ > R.
+        ValueError: no number or one outside its range, or an empty class, (N−1)Δ > R.
     """
 
     dim_x: int
@@ -43,22 +54,8 @@ class TaskClass:
     queries: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("dim_x", "dim_y", "responses", "queries"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name}: {getattr(self, name)}, expected at least 1")
-        for name in ("min_gap", "radius"):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value > 0):
-                raise ValueError(f"{name}: {value}, expected a positive finite number")
-        low, high = self.reward_range
-        if not (math.isfinite(low) and math.isfinite(high) and low < high):
-            raise ValueError(f"reward_range: {self.reward_range}, expected finite (low, high) with low < high")
-        if (self.responses - 1) * self.min_gap > self.spread:
-            needed = (self.responses - 1) * self.min_gap
-            raise ValueError(
-                f"min_gap: {self.responses} rewards at gaps of {self.min_gap} span {needed:.6g}, "
-                f"expected at most R = {self.spread:.6g}: the class is empty"
-            )
+        refuse_non_sizes(**{name: getattr(self, name) for name in _SIZES})
+        refuse_empty_class(self.responses, self.min_gap, self.reward_range, self.radius)
 
     @property
     def spread(self) -> float:
@@ -75,6 +72,18 @@ class TaskClass:
         """max |r| over the class."""
         return max(map(abs, self.reward_range))
 
+    def check_sizes(self, task: AlignmentTask) -> None:
+        """Raise unless the task has the sizes of the class.
+
+        Raises:
+            OutOfClass: naming the size that differs.
+            ValueError: not a task.
+        """
+        refuse_non_tasks("task", task)
+        for name in _SIZES:
+            if getattr(task, name) != getattr(self, name):
+                raise OutOfClass(f"{name}: the task has {getattr(task, name)}, the class {getattr(self, name)}")
+
     def check(self, task: AlignmentTask) -> None:
         """Raise unless the task belongs to the class.
 
@@ -83,10 +92,9 @@ class TaskClass:
 
         Raises:
             OutOfClass: naming the hypothesis that fails, the value and the limit.
+            ValueError: not a task.
         """
-        for name in ("dim_x", "dim_y", "responses", "queries"):
-            if getattr(task, name) != getattr(self, name):
-                raise OutOfClass(f"{name}: the task has {getattr(task, name)}, the class {getattr(self, name)}")
+        self.check_sizes(task)
         unit = unit_roundoff(task.dtype)
         if task.min_gap < self.min_gap - 4 * unit * self.largest_reward:
             raise OutOfClass(
@@ -136,13 +144,43 @@ class Construction(ABC):
 
         Raises:
             OutOfClass: the task does not belong to the class.
-            ValueError: the task has another dtype.
+            ValueError: not a task, or one of another dtype.
         """
         self.task_class.check(task)
-        if task.dtype != self.dtype:
-            raise ValueError(f"task: dtype {task.dtype}, expected {self.dtype} as in the weights")
         answer: Tensor = self.read(self.transformer(self.embed(task)))
         return answer
+
+    def refuse_unfit(self, task: AlignmentTask) -> None:
+        """Raise unless the tokens of the task fit the weights; for ``embed``.
+
+        Raises:
+            OutOfClass: a size differs from that of the class.
+            ValueError: not a task, or one of another dtype.
+        """
+        self.task_class.check_sizes(task)
+        if task.dtype != self.dtype:
+            raise ValueError(f"task: dtype {task.dtype}, expected {self.dtype} as in the weights")
+
+    def __repr__(self) -> str:
+        kind = self.task_class
+        numbers = [(f.name, getattr(kind, f.name)) for f in fields(kind)]
+        listed = ", ".join([f"{name}={value}" for name, value in numbers if (name, value) != ("queries", 1)])
+        return f"{type(self).__name__}({listed}, dtype={self.dtype}, error_bound={self.error_bound:.3g})"
+
+
+def either(tolerance: float | None, temperatures: Mapping[str, float] | None) -> None:
+    """Exactly one of the two must be given, and a tolerance be positive and finite.
+
+    Raises:
+        ValueError: saying which came, or the tolerance.
+    """
+    if (tolerance is None) == (temperatures is None):
+        came = "neither came" if tolerance is None else f"both came, {tolerance} and {temperatures}"
+        raise ValueError(f"give either tolerance or temperatures: {came}")
+    if tolerance is not None:
+        refuse_non_numbers(tolerance=tolerance)
+        if not 0 < tolerance < math.inf:
+            raise ValueError(f"tolerance: {tolerance}, expected a positive finite number")
 
 
 def hand_set(temperatures: Mapping[str, float], *names: str) -> dict[str, float]:
@@ -151,9 +189,47 @@ def hand_set(temperatures: Mapping[str, float], *names: str) -> dict[str, float]
     Raises:
         ValueError: naming what is missing, unknown or out of range.
     """
+    if not isinstance(temperatures, Mapping):
+        raise ValueError(f"temperatures: {temperatures!r}, expected a number for each of {sorted(names)}, as a dict")
     if set(temperatures) != set(names):
-        raise ValueError(f"temperatures: {sorted(temperatures)}, expected {sorted(names)}")
+        raise ValueError(f"temperatures: {sorted(temperatures, key=str)}, expected {sorted(names)}")
     for name, value in temperatures.items():
+        refuse_non_numbers(**{f"temperatures[{name!r}]": value})
         if not (math.isfinite(value) and value >= 0):
             raise ValueError(f"temperatures[{name!r}]: {value}, expected a finite number ≥ 0")
-    return dict(temperatures)
+    return {name: float(value) for name, value in temperatures.items()}
+
+
+def build(
+    blocks: Sequence[Block], stream: Stream, values: Values, dtype: torch.dtype, temperatures: Mapping[str, float]
+) -> Transformer:
+    """The transformer of a construction.
+
+    Raises:
+        ValueError: a weight beyond the dtype, naming the temperatures.
+    """
+    try:
+        return Transformer(blocks, stream, values, dtype)
+    except OverflowError as overflow:
+        named = ", ".join([f"{name} = {value:.6g}" for name, value in temperatures.items()])
+        raise ValueError(f"temperatures: {named}, expected weights that the dtype holds: {overflow}") from overflow
+
+
+def least_tolerance(attains: Callable[[float], bool], low: float, high: float) -> float:
+    """The least attainable tolerance to within 10⁻⁴ of itself, rounded up to three digits; ∞ if not even ``high`` is.
+
+    Args:
+        attains: whether a tolerance is attained; true above one number and false below it.
+        low: a positive tolerance that is not attained.
+        high: one that should be.
+    """
+    high = min(high, 0.99 * torch.finfo(torch.float64).max)
+    if not attains(high):
+        return math.inf
+    low, high = math.log(low), math.log(high)
+    while high - low > 1e-4:
+        middle = (low + high) / 2
+        low, high = (low, middle) if attains(math.exp(middle)) else (middle, high)
+    # Half a unit of the third digit is added, so that rounding to three digits leads upwards.
+    least = math.exp(high)
+    return float(f"{least + 10.0 ** (math.floor(math.log10(least)) - 2) / 2:.3g}")

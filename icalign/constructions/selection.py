@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from decimal import Decimal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..bounds import attention_rounding, crowd_in_steps, selection_temperature_all_gaps, share
+from ..bounds import attention_rounding, crowd_in_steps, selection_temperature_all_gaps, share, unit_roundoff
 from ..spec import Block, FeedForward, Head
 from ..stream import Stream
 from ..symbolic import SymbolicTransformer
 from ..symbols import d_x, d_y, gamma
-from ..tasks import AlignmentTask
-from ..transformer import Transformer
-from .base import Construction, TaskClass, hand_set
+from ..tasks import AlignmentTask, refuse_class_beyond, refuse_dtype
+from .base import Construction, TaskClass, build, either, hand_set, least_tolerance
 
 stream = Stream(x=d_x, y=d_y, r=1, one=1, best=d_y)
 i, j = stream.tokens
@@ -51,8 +51,8 @@ class Selection(Construction):
         dtype: of weights and tasks.
 
     Raises:
-        ValueError: a class that is empty or has N < 2, both or neither of tolerance and temperatures, or a tolerance
-            that the dtype cannot deliver.
+        ValueError: a class that is empty or has N < 2, both or neither of tolerance and temperatures, a tolerance that
+            the dtype cannot deliver, or a class, a weight or logits beyond the dtype.
     """
 
     def __init__(
@@ -78,38 +78,71 @@ class Selection(Construction):
         )
         if responses < 2:
             raise ValueError(f"responses: {responses}, expected at least 2 to select among")
+        refuse_dtype(dtype)
+        refuse_class_beyond(dtype, reward_range, radius)
         self.dtype = dtype
-        self.gamma = self._inverse_temperature(tolerance, temperatures)
-        values = {d_x: dim_x, d_y: dim_y, gamma: self.gamma}
-        self.transformer = Transformer((block,), stream, values, dtype)
-        self.error_bound = self._promise()
-        if tolerance is not None and self.error_bound > tolerance:
-            raise ValueError(f"tolerance: {tolerance}, {dtype} promises no less than {self.error_bound:.3g} here")
-
-    def _inverse_temperature(self, tolerance: float | None, temperatures: Mapping[str, float] | None) -> float:
-        if (tolerance is None) == (temperatures is None):
-            raise ValueError("give either tolerance or temperatures")
+        either(tolerance, temperatures)
         if temperatures is not None:
-            return hand_set(temperatures, "gamma")["gamma"]
-        assert tolerance is not None
-        if not 0 < tolerance < math.inf:
-            raise ValueError(f"tolerance: {tolerance}, expected a positive finite number")
-        kind = self.task_class
-        return max(0.0, float(selection_temperature_all_gaps(tolerance / 2, kind.min_gap, kind.diameter)))
+            self.gamma = hand_set(temperatures, "gamma")["gamma"]
+            self._refuse_logits_beyond()
+        else:
+            assert tolerance is not None
+            self.gamma = self._temperature(tolerance)
+            if not self._attains(tolerance):
+                low, high = tolerance, 2 * self.task_class.diameter + self._promise(0.0)
+                least = least_tolerance(self._attains, low, high)
+                promised = f"no less than {least:.3g}" if least < math.inf else "nothing"
+                raise ValueError(f"tolerance: {tolerance}, {dtype} promises {promised} for this class")
+        values = {d_x: dim_x, d_y: dim_y, gamma: self.gamma}
+        self.transformer = build((block,), stream, values, dtype, {"gamma": self.gamma})
+        self.error_bound = self._promise(self.gamma)
 
-    def _promise(self) -> float:
+    def _temperature(self, tolerance: float) -> float:
+        """The least γ ≥ 0 whose exact bound is half the tolerance; ∞ where that is too large a number."""
+        kind, half = self.task_class, tolerance / 2
+        if half >= kind.diameter:
+            return 0.0
+        return float(selection_temperature_all_gaps(half, kind.min_gap, kind.diameter)) if half > 0 else math.inf
+
+    def _promise(self, gamma: float) -> float:
         kind = self.task_class
-        exact = kind.diameter * share(crowd_in_steps(self.gamma, kind.min_gap, kind.responses))
-        return float(
-            exact + attention_rounding(self.dtype, self.gamma * kind.largest_reward, kind.responses, kind.radius)
-        )
+        exact = kind.diameter * share(crowd_in_steps(gamma, kind.min_gap, kind.responses))
+        rounding = attention_rounding(self.dtype, gamma * kind.largest_reward, kind.responses, kind.radius)
+        return float(exact + rounding)
+
+    def _attains(self, tolerance: float) -> bool:
+        """Whether the dtype holds the weight for a tolerance, and promises it.
+
+        If it does, it does so for every larger one. γ falls, and with it the rounding; and with ξ = e^{−γΔ} = T/(2D₀)
+        and S = 1 + ξ + … + ξ^{N−1} the exact part, D₀(1 − 1/S), grows at the rate S′/(2S²) ≤ 1/2 in the tolerance T.
+        """
+        gamma = self._temperature(tolerance)
+        return gamma <= torch.finfo(self.dtype).max and self._promise(gamma) <= tolerance
+
+    def _refuse_logits_beyond(self) -> None:
+        """Logits γr and their differences, three roundings each, must stay below the largest number of the dtype."""
+        kind, largest = self.task_class, torch.finfo(self.dtype).max
+        limit = largest * (1 - 8 * unit_roundoff(self.dtype))
+        for words, size in (("largest logit γ·max|r|", kind.largest_reward), ("largest difference γR", kind.spread)):
+            if self.gamma * size > limit:
+                logit = Decimal(self.gamma) * Decimal(size)  # as a float it may be infinite
+                raise ValueError(
+                    f"temperatures['gamma']: {self.gamma:.6g} makes the {words} = {logit:.6g}, expected at most "
+                    f"{limit:.6g}, which is a few roundings below {largest:.6g}, the largest number of {self.dtype}"
+                )
 
     def symbolic(self) -> SymbolicTransformer:
         """The head with symbols for d_x, d_y, γ; any number of tokens."""
         return SymbolicTransformer(stream, (block,), given={"one": 1, "best": 0})
 
     def embed(self, task: AlignmentTask) -> Float[Tensor, "*batch responses width"]:
-        """Tokens [x; y_j; r_j; 1; 0]."""
+        """Tokens [x; y_j; r_j; 1; 0].
+
+        Raises:
+            OutOfClass: a size differs from that of the class.
+            ValueError: not a task, or one of another dtype.
+        """
+        self.refuse_unfit(task)
         rows = self.transformer.rows
         X = task.y.new_zeros(*task.batch, self.task_class.responses, rows["best"].stop)
         X[..., rows["x"]] = task.x
