@@ -79,19 +79,19 @@ def selection_temperature_all_gaps(tolerance: Any, gap: Any, distance: Any) -> A
 def attention_rounding(dtype: torch.dtype, largest_logit: float, tokens: int, radius: float) -> float:
     r"""How far one softmax head in floating point can be from the same head in real arithmetic.
 
-    With ε₀ the unit roundoff and L the largest |logit|: a logit made of one product is off by ε₀L, the subtraction of
-    the largest logit by 2ε₀L more, a gap that falls short of Δ by the rounding of its rewards by 4ε₀L, so each
-    exponential has a relative error below e^{7ε₀L + 4ε₀} − 1 (two units in the last place for exp itself), each
-    weight, a quotient by a sum of n such terms, one below twice that plus (n+1)ε₀, and the weighted mean of values in
-    a ball of the radius loses (n+1)ε₀ more. Together
+    With ε₀ the unit roundoff and L the largest |logit|: a logit made of one product with γ, which is rounded itself,
+    is off by 2ε₀L, the subtraction of the largest logit by 2ε₀L more, a gap that falls short of Δ by the rounding of
+    its rewards by 4ε₀L, so each exponential has a relative error below e^{8ε₀L + 4ε₀} − 1 (two units in the last place
+    for exp itself), each weight, a quotient by a sum of n such terms, one below twice that plus (n+1)ε₀, and the
+    weighted mean of values in a ball of the radius loses (n+1)ε₀ more. Together
 
-    .. math:: \mathrm{radius}\,\bigl(2\,\mathrm{expm1}((7L + 2\cdot 2)\,ε_0) + 2(n+1)\,ε_0\bigr)\,(1 + 4nε_0).
+    .. math:: \mathrm{radius}\,\bigl(2\,\mathrm{expm1}((8L + 2\cdot 2)\,ε_0) + 2(n+1)\,ε_0\bigr)\,(1 + 4nε_0).
 
     The last factor covers the products of these small terms. An underflow to zero of a weight below the smallest
     normal number is covered by the same allowance, because the winner's weight is at least 1/n.
     """
     unit = unit_roundoff(dtype)
-    exponent = (7 * largest_logit + 2 * _EXP_ULP) * unit
+    exponent = (8 * largest_logit + 2 * _EXP_ULP) * unit
     if exponent > 1:  # the dtype resolves no difference of logits
         return math.inf
     return radius * (2 * math.expm1(exponent) + 2 * (tokens + 1) * unit) * (1 + 4 * tokens * unit)

@@ -9,44 +9,42 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from dataclasses import InitVar, dataclass, field
+from typing import Any, ClassVar
 
 import sympy as sp
 import torch
+from sympy.concrete.expr_with_limits import ExprWithLimits
+from sympy.matrices.expressions.matexpr import MatrixElement
 from torch import Tensor
 
-from .calculus import Chain, NotShown, Point, ShownFalse, implied
+from .calculus import Chain, Limit, NotShown, Point, ShownFalse, implied
 from .calculus.chain import SAMPLES
 
 MIME = "application/vnd.icalign.evidence+json"
+_CHECKED = object()  # what only this module has: a record is made by the methods that run its check
 
-
-@runtime_checkable
-class Statement(Protocol):
-    """What can be decided: a :class:`~icalign.calculus.Chain` or a :class:`~icalign.calculus.Limit`."""
-
-    def check(self, at_least: Mapping[sp.Symbol, Any] | None = None) -> None:
-        """Raise ShownFalse or NotShown unless the statement is proved."""
-
-    @property
-    def latex(self) -> str:
-        """The statement, typeset."""
-
-    @property
-    def expressions(self) -> list[Any]:
-        """The expressions it speaks of."""
+Statement = Chain | Limit  # what sympy decides
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """A record: the claim, the part of it that is covered, and the statement computed from what was checked."""
+    """A record: the claim, the part of it that is covered, and the statement computed from what was checked.
 
+    Raises:
+        TypeError: it is made by another call than a method that runs its check, such as :meth:`Proof.of`.
+    """
+
+    made: InitVar[object] = None
     claim: str
     part: str
     statement: str
     volatile: Mapping[str, float] = field(default_factory=dict, compare=False)
     kind: ClassVar[str]
+
+    def __post_init__(self, made: object) -> None:
+        if made is not _CHECKED:
+            raise TypeError(f"a {self.kind} is not stated but made by a method that runs its check")
 
     def details(self) -> dict[str, Any]:
         """The fields of the kind, as JSON data."""
@@ -69,12 +67,16 @@ class Evidence:
                 '<div class="evidence-statement math notranslate nohighlight">'
                 f"\\[{html.escape(self.statement)}\\]</div>"
             )
+        facts = f'<p class="evidence-facts">{_typeset(self.facts())}</p>'
         return (
             f'<div class="evidence {self.kind}"><p class="evidence-head"><b>{self.kind.capitalize()}</b> '
             f'<a href="#{self.claim}"><code>{self.claim}</code></a> '
             f'<span class="part">{html.escape(self.part)}</span></p>'
-            f'{statement}<p class="evidence-facts">{_typeset(self.facts())}</p></div>'
+            f"{self._body(statement, facts)}</div>"
         )
+
+    def _body(self, statement: str, facts: str) -> str:
+        return statement + facts
 
 
 def _typeset(text: str) -> str:
@@ -87,10 +89,31 @@ def _typeset(text: str) -> str:
 def sizes_of(expressions: Iterable[Any]) -> str:
     """ "all N, d_x" from the size symbols in what was proved; "no size enters" when there is none.
 
-    Sizes are the free positive or nonnegative integer symbols, those in shapes of matrices included.
+    Sizes are the free integer symbols ≥ 0 in shapes, in bounds of sums or in arithmetic; an index alone is none.
     """
-    names = sorted({s.name for s in _free(expressions) if s.is_Symbol and s.is_integer and s.is_nonnegative})
+    names = sorted([size.name for size in _sizes(expressions)])
     return f"all {', '.join(names)}" if names else "no size enters"
+
+
+def _sizes(expressions: Iterable[Any]) -> set[Any]:
+    found: set[Any] = set().union(*[_outside(sp.sympify(expression)) for expression in expressions])
+    return {symbol for symbol in found if symbol.is_integer and symbol.is_nonnegative}
+
+
+def _outside(expr: Any) -> set[Any]:
+    """The free symbols of an expression that occur outside of indices, those in shapes included."""
+    if isinstance(expr, sp.Symbol):
+        return {expr}
+    if isinstance(expr, sp.Indexed | sp.KroneckerDelta):
+        return set()
+    if isinstance(expr, MatrixElement):
+        return _outside(expr.parent)
+    if not isinstance(expr, ExprWithLimits):
+        return set().union(*[_outside(argument) for argument in expr.args])
+    found = _outside(expr.function)
+    for index, *ends in expr.limits:  # the last is the outermost
+        found = (found - {index}).union(*[_outside(end) for end in ends])
+    return found
 
 
 def _free(expressions: Iterable[Any]) -> set[Any]:
@@ -107,22 +130,35 @@ def hypotheses_of(expressions: Iterable[Any], at_least: Mapping[sp.Symbol, Any])
     expressions = [sp.sympify(expression) for expression in expressions]
     families = {family for expression in expressions for family in expression.atoms(sp.IndexedBase)}
     labels = {family.label for family in families}
-    found = {str(s): _assumption(s, sp.latex(s)) for s in _free(expressions) if s.is_Symbol and s not in labels}
+    sizes = _sizes(expressions)
+    free = {s for s in _free(expressions) if s.is_Symbol and s not in labels}
+    found = {str(s): _assumption(s, sp.latex(s), size=s in sizes) for s in free}
     found |= {str(family.label): _assumption(family, f"{sp.latex(family.label)}_j") for family in families}
     bounds = [rf"{sp.latex(symbol)} \ge {sp.latex(sp.sympify(least))}" for symbol, least in at_least.items()]
     return bounds + [found[name] for name in sorted(found) if found[name]]
 
 
-_SIGNS = {"positive": "> 0", "negative": "< 0", "nonnegative": r"\ge 0", "nonpositive": r"\le 0", "nonzero": r"\ne 0"}
+_SIGNS = {"positive": "> 0", "negative": "< 0", "zero": "= 0", "nonnegative": r"\ge 0", "nonpositive": r"\le 0"}
 _KINDS = ("even", "odd", "prime", "composite", "irrational")  # assumptions that no sign tells
 
 
-def _assumption(symbol: Any, name: str) -> str:
+def _assumption(symbol: Any, name: str, *, size: bool = False) -> str:
     """What sympy takes a symbol to be, typeset; nothing for sizes and for real numbers of any sign."""
-    sign = next((shown for sign, shown in _SIGNS.items() if getattr(symbol, f"is_{sign}")), "")
-    parts = [f"{name} {sign}"] if sign and not (symbol.is_integer and symbol.is_nonnegative) else []
-    parts += [rf"{name}\text{{ {kind}}}" for kind in _KINDS if getattr(symbol, f"is_{kind}")]
+    nonzero = r"\ne 0" if symbol.is_zero is False else ""
+    sign = next((shown for sign, shown in _SIGNS.items() if getattr(symbol, f"is_{sign}")), nonzero)
+    parts = [f"{name} {sign}"] if sign and not size else []
+    kinds = [kind for kind in _KINDS if getattr(symbol, f"is_{kind}")]
+    parts += [rf"{name}\text{{ {kind}}}" for kind in kinds]
+    if not (size or kinds):
+        field_ = r"\in \mathbb{Z}" if symbol.is_integer else r"\in \mathbb{Q}" if symbol.is_rational else ""
+        parts += [f"{name} {kept}" for kept in (field_, r"\notin \mathbb{Z}" * (symbol.is_integer is False)) if kept]
     return r",\ ".join(parts)
+
+
+def _refuse_other(statement: object) -> None:
+    """Raise a TypeError for an object that would check itself."""
+    if not isinstance(statement, Statement):
+        raise TypeError(f"a Chain or a Limit is expected, got {type(statement).__name__}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,10 +197,13 @@ class Proof(Evidence):
         Raises:
             ShownFalse: numbers refute it.
             NotShown: it could not be decided.
+            TypeError: it is neither a Chain nor a Limit.
         """
+        _refuse_other(statement)
         statement.check(at_least)
         sizes = sizes_of(statement.expressions)
         return cls(
+            made=_CHECKED,
             claim=claim,
             part=part,
             statement=statement.latex,
@@ -188,13 +227,15 @@ class Proof(Evidence):
     ) -> Proof:
         """Prove a family of statements, one for each value of a size; the record says which sizes.
 
-        What it shows is the statement for one value: ``shown``, or the first.
+        What it shows is the statement for one value, ``shown`` or the first; the hypotheses are those of all.
 
         Raises:
             ShownFalse, NotShown: as :meth:`of`, for the first value that fails.
-            ValueError: no value.
+            ValueError: no value, or sympy has computed one side of the shown statement into the other.
         """
         chains = [statement(value) for value in values]
+        for chain in chains:
+            _refuse_other(chain)
         if not chains:
             raise ValueError(f"{claim}: no size to prove")
         if values.step != 1:
@@ -208,14 +249,17 @@ class Proof(Evidence):
                 chain.check()
         shown = values[0] if shown is None else shown
         chain = chains[values.index(shown)]
+        if chain.trivial:
+            raise ValueError(f"{claim}: at {size} = {shown} both sides are written alike; show another size")
         span = f"{values[0]}" if len(values) == 1 else f"{values[0]}, …, {values[-1]}"
         return cls(
+            made=_CHECKED,
             claim=claim,
             part=part,
             statement=chain.latex if len(values) == 1 else rf"{sp.latex(size)} = {shown}:\quad {chain.latex}",
             sizes=f"{size.name} = {span}",
             all_sizes=False,
-            hypotheses=hypotheses_of(chain.expressions, {}),
+            hypotheses=hypotheses_of([expression for chain in chains for expression in chain.expressions], {}),
             method="sympy",
             samples=SAMPLES * len(chains),
         )
@@ -231,6 +275,7 @@ class Proof(Evidence):
         implied(hypotheses, conclusion)
         formulas = [*hypotheses, conclusion]
         return cls(
+            made=_CHECKED,
             claim=claim,
             part=part,
             statement=str(sp.latex(conclusion)),
@@ -292,6 +337,7 @@ class Certificate(Evidence):
         whole = [value for values in points for key, value in values.items() if getattr(key, "is_integer", False)]
         sizes = [str(value) for value in sorted(set(map(int, whole)))]
         return cls(
+            made=_CHECKED,
             claim=claim,
             part=part,
             statement=chain.latex,
@@ -320,7 +366,9 @@ class Certificate(Evidence):
             count += 1
         if count == 0:
             raise ValueError(f"{claim}: no case to check")
-        return cls(claim=claim, part=part, statement=statement, method="exhaustion", cases=count, sizes=sizes)
+        return cls(
+            made=_CHECKED, claim=claim, part=part, statement=statement, method="exhaustion", cases=count, sizes=sizes
+        )
 
 
 def _two_digits(value: float) -> float:
@@ -376,6 +424,7 @@ class Measurement(Evidence):
             raise ShownFalse(f"{claim}: an error exceeds its bound", instance)
         ratio = (errors.double() / bounds.clamp(min=torch.finfo(torch.float64).tiny)).max().item()
         return cls(
+            made=_CHECKED,
             claim=claim,
             part=part,
             statement="",
@@ -430,7 +479,9 @@ class Exhibit(Evidence):
         """
         point = Point(values)
         chain.evaluate(point)
-        return cls(claim=claim, part=part, statement=chain.latex, instance=point.instance, refutes=refutes)
+        return cls(
+            made=_CHECKED, claim=claim, part=part, statement=chain.latex, instance=point.instance, refutes=refutes
+        )
 
     @classmethod
     def of_failure(cls, claim: str, check: Callable[[], object], *, part: str, refutes: str) -> Exhibit:
@@ -439,7 +490,14 @@ class Exhibit(Evidence):
         Raises:
             AssertionError: the check passes, or only fails to decide.
         """
-        return cls(claim=claim, part=part, statement="", instance=_refutation(claim, check, refutes), refutes=refutes)
+        return cls(
+            made=_CHECKED,
+            claim=claim,
+            part=part,
+            statement="",
+            instance=_refutation(claim, check, refutes),
+            refutes=refutes,
+        )
 
 
 def _refutation(claim: str, check: Callable[[], object], what: str) -> Mapping[str, str]:
@@ -469,6 +527,9 @@ class Control(Evidence):
         """The twin and what refutes it."""
         return f"rejected: {self.twin} · refuted at {_readable(self.instance)}"
 
+    def _body(self, statement: str, facts: str) -> str:
+        return facts + statement  # under the word that it is rejected
+
     @classmethod
     def rejects(cls, claim: str, check: Callable[[], object], *, twin: str, part: str) -> Control:
         """Run the check on the twin; it must raise ShownFalse.
@@ -476,7 +537,12 @@ class Control(Evidence):
         Raises:
             AssertionError: the check accepts the twin, or could not decide it ("not shown" is no rejection).
         """
-        return cls(claim=claim, part=part, statement="", twin=twin, instance=_refutation(claim, check, twin))
+        return cls._of(claim, "", check, twin, part)
+
+    @classmethod
+    def _of(cls, claim: str, statement: str, check: Callable[[], object], twin: str, part: str) -> Control:
+        instance = _refutation(claim, check, twin)
+        return cls(made=_CHECKED, claim=claim, part=part, statement=statement, twin=twin, instance=instance)
 
     @classmethod
     def of(
@@ -488,17 +554,17 @@ class Control(Evidence):
         twin: str,
         at_least: Mapping[sp.Symbol, Any] | None = None,
     ) -> Control:
-        """Give a broken statement to :meth:`Proof.of`; raises as :meth:`rejects`."""
-        return cls.rejects(
-            claim, lambda: Proof.of(claim, statement, part=part, at_least=at_least), twin=twin, part=part
-        )
+        """Give a broken statement, which the record keeps, to :meth:`Proof.of`; raises as :meth:`rejects`."""
+        _refuse_other(statement)
+        shown = statement.latex
+        return cls._of(claim, shown, lambda: Proof.of(claim, statement, part=part, at_least=at_least), twin, part)
 
     @classmethod
     def over_reals(cls, claim: str, hypotheses: Sequence[Any], conclusion: Any, *, part: str, twin: str) -> Control:
         """Give broken hypotheses or a broken conclusion to :meth:`Proof.over_reals`; raises as :meth:`rejects`."""
-        return cls.rejects(
-            claim, lambda: Proof.over_reals(claim, hypotheses, conclusion, part=part), twin=twin, part=part
-        )
+        under = ", ".join([str(sp.latex(h)) for h in hypotheses])
+        shown = (rf"{under} \implies " if under else "") + str(sp.latex(conclusion))
+        return cls._of(claim, shown, lambda: Proof.over_reals(claim, hypotheses, conclusion, part=part), twin, part)
 
     @classmethod
     def within(cls, claim: str, errors: Tensor, bounds: Tensor | float, *, part: str, twin: str) -> Control:

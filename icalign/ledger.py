@@ -652,13 +652,14 @@ def _record(data: object, figures: object, notebook: str, cell: int) -> Record:
 _FENCE = re.compile(r"\s*(?P<fence>`{3,}|~{3,}|:{3,})\s*(?:\{(?P<directive>[\w:-]+)\})?(?P<rest>.*)$")
 _LABEL = re.compile(r"\s*:label:\s*(\S+)\s*$")
 _OPTION = re.compile(r"\s*:[\w-]+:")
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _ROLE = re.compile(r"\{by-hand\}`([^`/]+)/([^`]+)`")
 _CODE_SPAN = re.compile(r"(?<!`)(``+)(?!`).*?(?<!`)\1(?!`)")
 
 
 def read_markdown(text: str, page: str) -> Iterator[Statement | HandStep]:
     """The ``prf:`` directives and ``by-hand`` roles of a page, those shown in code blocks left out."""
-    lines = text.splitlines()
+    lines = _without_comments(text).splitlines()
     open_fences: list[tuple[str, str | None]] = []  # fence, directive (None: a block of code)
     for number, line in enumerate(lines):
         in_code = bool(open_fences) and open_fences[-1][1] is None
@@ -677,6 +678,12 @@ def read_markdown(text: str, page: str) -> Iterator[Statement | HandStep]:
             in_proof = "prf:proof" in {directive for _, directive in open_fences}
             for claim, part in _ROLE.findall(_CODE_SPAN.sub("", line)):
                 yield HandStep(claim, part, page, in_proof)
+
+
+def _without_comments(text: str) -> str:
+    """The text with what no reader sees, HTML comments and lines that begin with %, made blank."""
+    text = _COMMENT.sub(lambda match: "\n" * match[0].count("\n"), text)
+    return "\n".join(["" if line.lstrip().startswith("%") else line for line in text.split("\n")])
 
 
 def _label(lines: list[str]) -> str:

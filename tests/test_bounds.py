@@ -81,6 +81,8 @@ def test_the_allowance_grows_with_all_it_depends_on() -> None:
     assert attention_rounding(torch.float32, 10.0, 16, 3.0) > base
     assert attention_rounding(torch.float32, 10.0, 8, 6.0) == 2 * base
     assert attention_rounding(torch.float64, 10.0, 8, 3.0) < base * 2**-28
+    more = attention_rounding(torch.float64, 20.0, 8, 1.0) - attention_rounding(torch.float64, 10.0, 8, 1.0)
+    assert more / (10 * unit_roundoff(torch.float64)) == pytest.approx(16)  # twice 8ε₀L; γ's own rounding is one of 8
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16], ids=str)

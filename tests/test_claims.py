@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from graphlib import TopologicalSorter
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from icalign.ledger import SECTIONS, STATEMENTS, Claim, read_claims
+from tools.pin import PINNED, evidence
 
 CLAIMS = read_claims(Path(__file__).parents[1] / "book" / "claims.yml")
 BY_ID = {claim.id: claim for claim in CLAIMS}
@@ -83,3 +85,8 @@ def test_what_is_quoted_in_a_part_is_a_claim(claim: Claim) -> None:
 
 def test_every_kind_is_a_directive_of_the_book() -> None:
     assert {claim.kind for claim in CLAIMS} <= set(STATEMENTS)
+
+
+def test_no_part_and_no_record_went_missing_since_the_last_review() -> None:
+    pinned = json.loads(PINNED.read_text(encoding="utf-8"))
+    assert evidence() == pinned, "after a review of what changed: python -m tools.pin"

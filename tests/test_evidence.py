@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from jaxtyping import TypeCheckError
 
 from icalign.calculus import Chain, Limit, NotShown, ShownFalse
 from icalign.evidence import (
+    _CHECKED,
     MIME,
     Certificate,
     Control,
@@ -89,7 +91,13 @@ def test_sizes_are_found_in_shapes_and_bounds_of_sums() -> None:
     assert sizes_of([sp.Sum(h[k], (k, 1, N))]) == "all N"
     assert sizes_of([x + a]) == "no size enters"
     assert sizes_of([sp.Sum(h[k], (k, 1, 4))]) == "no size enters"  # k is bound
-    assert sizes_of([h[k]]) == "no size enters"  # an index of unknown sign is no size
+    for fixed in (h[k], h[n] + h[2], sp.MatrixSymbol("A", 2, 3)[0, n], sp.KroneckerDelta(n, k)):  # an index is no size
+        assert sizes_of([fixed]) == "no size enters", fixed
+    assert sizes_of([sp.IndexedBase("h", integer=True, positive=True)[1]]) == "no size enters"  # nor is a family
+    assert sizes_of([sp.MatrixSymbol("A", N, 3)[n, 0]]) == "all N"
+    assert sizes_of([sp.Sum(h[k], (k, n, N))]) == "all N, n"
+    assert sizes_of([sp.Sum(n, (n, 1, n)) + n * h[n]]) == "all n"  # bound in the sum, free in its range
+    assert sizes_of([sp.Sum(n * h[n], (n, 1, 4))]) == "no size enters"
     u, v = sp.MatrixSymbol("u", N + K, 1), sp.MatrixSymbol("v", N + K, 1)
     chain = Chain(W * (u + v)).equals(W * u + W * v)
     assert record_of(Proof.of("claim", chain, part="p"))["sizes"] == "all K, N, d"
@@ -107,7 +115,7 @@ def test_a_size_that_sympy_cancels_is_no_size() -> None:
 
 def test_the_variable_of_a_limit_is_no_size() -> None:
     record = record_of(Proof.of("claim", Limit(1 / N, N, sp.oo, sp.Integer(0)), part="p"))
-    assert (record["sizes"], record["hypotheses"]) == ("no size enters", [])
+    assert (record["sizes"], record["hypotheses"]) == ("no size enters", [r"N \in \mathbb{Z}"])
     record = record_of(Proof.of("claim", Limit(N * sp.exp(-g), g, sp.oo, sp.Integer(0)), part="p"))
     assert (record["sizes"], record["hypotheses"]) == ("all N", [])
 
@@ -121,14 +129,25 @@ def test_every_assumption_shows() -> None:
         sp.Symbol("q", nonpositive=True),
         sp.Symbol("z", nonzero=True),
         sp.Symbol("i", integer=True, negative=True),
+        sp.Symbol("j", rational=True),
+        sp.Symbol("l", real=True, integer=False),
+        sp.Symbol("m", zero=False),  # complex
+        sp.Symbol("r", integer=True),
     ]
-    shown = hypotheses_of([sp.Add(*symbols) + x + N + w[k]], {})
+    shown = hypotheses_of([sp.Add(*symbols) + x + N + w[k] + sp.IndexedBase("u", integer=True)[n]], {})
     assert shown == [
         r"e\text{ even}",
-        "i < 0",
+        r"i < 0,\ i \in \mathbb{Z}",
+        r"j \in \mathbb{Q}",
+        r"k \in \mathbb{Z}",
+        r"l \ne 0,\ l \notin \mathbb{Z}",
+        r"m \ne 0",
+        r"n \ge 0,\ n \in \mathbb{Z}",
         r"o \ne 0,\ o\text{ odd}",
         r"p\text{ prime}",
         r"q \le 0",
+        r"r \in \mathbb{Z}",
+        r"u_j \in \mathbb{Z}",
         "v < 0",
         "w_j > 0",
         r"z \ne 0",
@@ -176,6 +195,47 @@ def test_a_proof_for_each_size_fails_at_the_first_false_size() -> None:
 def test_a_family_of_statements_must_be_one(values: range, statement: Callable[[int], Chain], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         Proof.each("claim", N, values, statement, part="p")
+
+
+def test_a_family_has_the_hypotheses_of_all_its_statements() -> None:
+    def law(size: int) -> Chain:
+        return Chain(x).below(x + size) if size == 1 else Chain(a).below(a + size)
+
+    assert record_of(Proof.each("claim", N, range(1, 3), law, part="p"))["hypotheses"] == ["a > 0"]
+
+
+def test_a_family_is_not_shown_by_a_statement_that_is_trivial() -> None:
+    def law(size: int) -> Chain:
+        total = sp.Add(*[w[j] for j in range(size)]) ** 2
+        return Chain(total).equals(sp.expand(total))
+
+    with pytest.raises(ValueError, match="show another size"):
+        Proof.each("claim", N, range(1, 3), law, part="p")
+    assert "N = 2" in record_of(Proof.each("claim", N, range(1, 3), law, part="p", shown=2))["statement"]
+
+
+def test_what_checks_itself_is_no_statement() -> None:
+    class Own:
+        latex, expressions, links, trivial = "1 = 2", (N,), (), False
+
+        def check(self, at_least: Any = None) -> None: ...
+
+    own: Any = Own()
+    for make in (
+        lambda: Proof.of("claim", own, part="p"),
+        lambda: Proof.each("claim", N, range(1, 3), lambda size: own, part="p"),
+        lambda: Control.of("claim", own, part="p", twin="t"),
+    ):
+        with pytest.raises((TypeError, TypeCheckError)):
+            make()
+
+
+@pytest.mark.parametrize("made", [{}, {"made": None}, {"made": object()}], ids=str)
+def test_a_record_cannot_be_stated(made: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match="made by a method"):
+        Kernel(claim="claim", part="p", statement="P = NP", theorem="thm", axioms=[], **made)
+    with pytest.raises((TypeError, ValueError)):
+        replace(Proof.of("claim", GOOD, part="p"), statement="P = NP")
 
 
 def test_over_the_reals_the_hypotheses_show() -> None:
@@ -325,6 +385,16 @@ def test_a_control_needs_a_refutation() -> None:
         Control.rejects("claim", lambda: Proof.of("claim", OPEN, part="p"), twin="none", part="p")
 
 
+def test_a_control_keeps_the_broken_statement() -> None:
+    control = Control.of("claim", FALSE, part="p", twin="half")
+    assert record_of(control)["statement"] == FALSE.latex
+    box = control._repr_mimebundle_()[0]["text/html"]
+    assert box.index("rejected: half") < box.index("evidence-statement")
+    control = Control.over_reals("claim", [x > t, y < t], x > a, part="p", twin="a")
+    assert record_of(control)["statement"] == r"x > t, y < t \implies x > a"
+    assert record_of(Control.over_reals("claim", [], x**2 >= x, part="p", twin="a"))["statement"] == r"x^{2} \geq x"
+
+
 @pytest.mark.parametrize("error", [ValueError, TypeError, ZeroDivisionError, AssertionError, KeyError])
 def test_a_broken_check_is_no_refutation(error: type[Exception]) -> None:
     def broken() -> None:
@@ -343,7 +413,7 @@ def every_kind() -> list[Evidence]:
     return [
         Proof.of("claim", GOOD, part="p"),
         Proof.over_reals("claim", [x > t, x * y < a], x + a > 0, part="p"),
-        Kernel(claim="claim", part="p", statement="s", theorem="thm", axioms=["funext"]),
+        Kernel(made=_CHECKED, claim="claim", part="p", statement="s", theorem="thm", axioms=["funext"]),
         Certificate.by_intervals("claim", Chain(sp.exp(-a)).below(1 / (1 + a)), [{a: 1}], part="p"),
         Measurement.within("claim", torch.tensor([1e-3]), 1.0, part="p"),
         Exhibit.at("claim", Chain(x * y).below(x + y), {x: 1, y: "1/3"}, part="p"),

@@ -166,6 +166,10 @@ BROKEN = {
     "a figure with an empty text": (changed(5, metadata={"mystnb": {"image": {"alt": " "}}}), "cell 6: a figure"),
     "simplify in a chapter": (changed(2, source="sp.simplify(x)"), "simplify is for icalign/calculus"),
     "all over a map": (changed(2, source="all(map(zero, M))"), "write all([… for …])"),
+    "a record without a check": (changed(2, source='Proof(claim="a", statement="1 = 2")'), "by its class methods"),
+    "a raw output": (changed(2, source="display(record, raw=True)"), "a raw output"),
+    "a record written out": (changed(2, source=f"x = {{{MIME!r}: 1}}"), "a record is not written out"),
+    "a check that is changed": (changed(2, source="evidence.implied = print"), "a chapter sets no attribute"),
     "a number typed by hand": (changed(0, source="The error is 0.37."), "0.37 is typed by hand"),
 }  # fmt: skip
 

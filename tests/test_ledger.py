@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from icalign.__main__ import main
-from icalign.ledger import MIME, Cover, Ledger, LedgerError, Status, read, stamp
+from icalign.ledger import MIME, Cover, Ledger, LedgerError, Status, read, read_markdown, stamp
 
 Json = dict[str, Any]
 
@@ -611,3 +611,11 @@ def test_the_ledger_of_no_chapters_is_empty_of_evidence(book: Book) -> None:
     ledger: Ledger = read(book())
     assert ledger.evidence == {}
     assert [entry.claim.id for entry in ledger] == ["tail-mean"]
+
+
+@pytest.mark.parametrize("hidden", ["<!--\n{}\n-->", "% {}"])
+def test_what_stands_in_a_comment_is_not_on_the_page(hidden: str) -> None:
+    role = "```{prf:proof}\nWe argue.\n" + hidden.format("{by-hand}`a/step`") + "\n```"
+    assert list(read_markdown(role, "page")) == []
+    if "<!--" in hidden:
+        assert list(read_markdown(hidden.format("```{prf:lemma} T\n:label: a\n```"), "page")) == []

@@ -164,6 +164,26 @@ def simplify_calls(tree: ast.Module) -> Iterator[str]:
                 yield f"line {node.lineno}: simplify is for icalign/calculus"
 
 
+def evidence_is_computed(page: Page) -> Iterator[str]:
+    """A record comes from a check: a chapter neither writes one out nor changes what checks."""
+    yield from [f"{cell.at}: {forged}" for cell in page.code for forged in forgeries(cell.tree)]
+
+
+def forgeries(tree: ast.Module) -> Iterator[str]:
+    """Records made without a check, raw outputs, and attributes set on what was imported."""
+    kinds = {"Certificate", "Control", "Evidence", "Exhibit", "Kernel", "Measurement", "Proof"}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)) if name in kinds:
+                yield f"line {node.lineno}: {name} is made by its class methods, which check"
+            case ast.keyword(arg="raw", value=ast.Constant(value=True)):
+                yield f"line {node.value.lineno}: a raw output says what no cell computed"
+            case ast.Constant(value=str(text)) if MIME.split("+")[0] in text:
+                yield f"line {node.lineno}: a record is not written out"
+            case ast.Attribute(ctx=ast.Store()) | ast.Call(func=ast.Name(id="setattr")):
+                yield f"line {node.lineno}: a chapter sets no attribute, so that what it imports stays what it is"
+
+
 def proofs_begin_with_a_sentence(page: Page) -> Iterator[str]:
     """sphinx-proof garbles a proof that begins with a formula, a list or a fence, and does not warn."""
     for cell in page.markdown:
@@ -189,6 +209,7 @@ RULES: tuple[Callable[[Page], Iterator[str]], ...] = (
     imports_first,
     figures_described,
     no_slips,
+    evidence_is_computed,
     proofs_begin_with_a_sentence,
     numbers_are_glued,
 )

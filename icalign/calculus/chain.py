@@ -12,6 +12,7 @@ import numpy as np
 import sympy as sp
 from sympy.concrete.expr_with_limits import ExprWithLimits
 
+from .limits import tends
 from .monotone import dominated
 from .numbers import compare
 from .printing import typeset
@@ -23,6 +24,10 @@ SAMPLES = 20  # random points at which every link is evaluated before it is deci
 Bounds = Mapping[sp.Symbol, Any]  # lower bounds of integer symbols
 _LINE = 180  # letters of LaTeX that fit on a line of the page
 _SYMBOL = {"=": "=", "≤": r"\le", "<": "<"}
+# A reason is text: what TeX (or MathJax) would read as mathematics shows as itself.
+_TEXT = str.maketrans(
+    {c: rf"\(\{c}\)" for c in "{}$&%#_"} | {"\\": r"\(\backslash\)", "^": r"\({}^{\wedge}\)", "~": r"\({\sim}\)"}
+)
 
 
 @dataclass(frozen=True)
@@ -42,9 +47,15 @@ class Link:
     def decided(self, at_least: Bounds) -> bool:
         """Decide the link by rewriting; lower bounds enter as N = low + n with n ≥ 0."""
         if isinstance(self.left, sp.MatrixExpr | sp.MatrixBase):
-            return self.op == "=" and zero(self.left - self.right)
+            return self.op == "=" and zero(_less(self.left, self.right))
         left, right = _shifted(sp.Tuple(self.left, self.right), at_least)
         return zero(right - left) if self.op == "=" else dominated(left, right, strict=self.op == "<")
+
+
+def _less(left: Any, right: Any) -> Any:
+    """The difference of two matrices, left as it is: sympy's own calls doit, which evaluates sums in them."""
+    explicit = isinstance(left, sp.MatrixBase) and isinstance(right, sp.MatrixBase)
+    return left - right if explicit else sp.MatAdd(left, sp.MatMul(-1, right))
 
 
 @dataclass(frozen=True)
@@ -61,7 +72,7 @@ class Lifted(Link):
         start = _shifted(self.inner.left, at_least)
         t = sp.Dummy("t", nonnegative=True, positive=positive(start) or None)
         value, slope = [_shifted(expr, at_least) for expr in (self.function(t), sp.diff(self.function(t), t))]
-        images = [(side, self.function(t).subs(t, side)) for side in (self.inner.left, self.inner.right)]
+        images = [(side, put(self.function(t), t, side)) for side in (self.inner.left, self.inner.right)]
         if not all([zero(self.function(side) - image) for side, image in images]):
             return False  # the function does not treat all expressions alike
         if self.op == "=":
@@ -79,10 +90,16 @@ class Telescoped(Link):
     def decided(self, at_least: Bounds) -> bool:
         """Decide that F has the difference f and that the range does not run backwards."""
         ((index, low, high),) = self.left.limits
-        F, k = self.antidifference, sp.Dummy("k", integer=True)
+        k = sp.Dummy("k", integer=True)
         count = _shifted(high - low + 1, at_least)
-        step = F(k + 1) - F(k) - put(self.left.function, index, k)
+        step = _difference(self.antidifference, k, k + 1) - put(self.left.function, index, k)
         return bool(count.is_integer) and nonnegative(count) and zero(_shifted(step, at_least))
+
+
+def _difference(F: sp.Lambda, low: sp.Expr, high: sp.Expr) -> sp.Expr:
+    """F(high) − F(low); calling F would let its sums bind symbols of the bounds."""
+    (variable,) = F.variables
+    return put(F.expr, variable, high) - put(F.expr, variable, low)
 
 
 class Chain:
@@ -130,7 +147,7 @@ class Chain:
         if not (isinstance(self.end, sp.Sum) and len(self.end.limits) == 1):
             raise ValueError(f"only a sum telescopes, got {self.end}")
         ((_, low, high),) = self.end.limits
-        right = antidifference(high + 1) - antidifference(low)
+        right = _difference(antidifference, low, high + 1)
         return Chain(self.start, (*self.links, Telescoped(self.end, "=", right, by, antidifference)))
 
     def then(self, other: Chain) -> Chain:
@@ -228,7 +245,7 @@ class Chain:
                 return line
         lines = [f"&{typeset(self.start)}"]
         for link in self.links:
-            reason = rf" && \text{{{link.by}}}" if link.by else ""
+            reason = rf" && \text{{{link.by.translate(_TEXT)}}}" if link.by else ""
             lines.append(rf"{_SYMBOL[link.op]}\;&{typeset(link.right)}{reason}")
         return r"\begin{aligned}" + r" \\ ".join(lines) + r"\end{aligned}"
 
@@ -250,11 +267,13 @@ class Limit:
     side: str = "-"
 
     def check(self, at_least: Bounds | None = None) -> None:
-        """Decide the limit by sympy, after a look at numbers on the way there.
+        """Decide the limit for all admissible values of the other symbols, after a look at numbers on the way there.
+
+        Where there are other symbols, sympy's limit would hold for most of their values only; see :func:`tends`.
 
         Raises:
             ShownFalse: the numbers do not come near the value.
-            NotShown: sympy finds no limit, or another one; or the expression holds a sum, or may have no value.
+            NotShown: no limit is found, or another one; or the expression holds a sum, or may have no value.
             ValueError: no limit is stated: the value depends on the variable, or the way lies outside its assumptions.
         """
         self._refuse_ill_stated()
@@ -263,20 +282,22 @@ class Limit:
             raise NotShown("limits are taken of closed forms only")
         for seed in range(SAMPLES):
             _approach(self, Point(seed=seed, at_least=at_least))
-        near = self._nearby()
-        expr, value, to = [_shifted(part, at_least or {}) for part in (self.expr, self.value, self.to)]
-        if not (value in (sp.oo, -sp.oo) or defined(value)) or not defined(_shifted(near, at_least or {})):
+        steps = sp.Dummy("steps", positive=True, integer=self.variable.is_integer)
+        near = _shifted(put(self.expr, self.variable, self._way(1 + steps)), at_least or {})
+        expr, value = [_shifted(part, at_least or {}) for part in (self.expr, self.value)]
+        if not (value in (sp.oo, -sp.oo) or defined(value)) or not defined(near):
             raise NotShown(f"not shown to be defined on the way: {self.expr}, {self.value}")
+        alone = not (expr.free_symbols | self.to.free_symbols) - {self.variable}
+        found = self._by_sympy() if alone else tends(near, steps)
+        if found is None or (found != value and (sp.oo in (abs(found), abs(value)) or not zero(found - value))):
+            raise NotShown(f"the limit of {self.expr} is not shown to be {self.value}; found: {found}")
+
+    def _by_sympy(self) -> sp.Expr | None:
         try:
-            found = sp.limit(expr, self.variable, to, self.side)
-        except (NotImplementedError, ValueError, TypeError, sp.PoleError) as error:
-            raise NotShown(f"sympy finds no limit of {self.expr}") from error
-        if found == value:
-            return
-        if found.has(sp.oo, -sp.oo, sp.zoo, sp.nan, sp.AccumBounds, sp.Limit) or value.is_finite is False:
-            raise NotShown(f"sympy finds the limit {found}, not {self.value}")
-        if not zero(found - value):
-            raise NotShown(f"sympy finds the limit {found}, not {self.value}")
+            found = sp.limit(self.expr, self.variable, self.to, self.side)
+        except (NotImplementedError, ValueError, TypeError, sp.PoleError):
+            return None
+        return None if found.has(sp.zoo, sp.nan, sp.AccumBounds, sp.Limit) else found
 
     def _refuse_ill_stated(self) -> None:
         if self.side not in ("-", "+"):
@@ -285,27 +306,22 @@ class Limit:
             raise ValueError(f"the limit must not depend on its variable {self.variable}")
         if self.variable not in self.expr.free_symbols:
             raise ValueError(f"{self.expr} does not depend on {self.variable}: its limit states nothing")
+        if self.variable.is_integer is False or (self.variable.is_rational and not self.variable.is_integer):
+            raise ValueError(f"the variable {self.variable} is neither any real number nor any integer on its way")
+        if any([getattr(self.variable, f"is_{kind}") for kind in ("even", "odd", "prime", "composite", "irrational")]):
+            raise ValueError(f"the variable {self.variable} is neither any real number nor any integer on its way")
 
-    def _way(self, k: int) -> sp.Expr:
-        """A place on the way: 2^k + 1, or 2^−k from the end."""
+    def _way(self, steps: Any) -> sp.Expr:
+        """A place on the way: out at the number of steps, or one over it from the end."""
         if self.to in (sp.oo, -sp.oo):
-            return sp.sign(self.to) * (2**k + 1)
-        away = sp.Rational(1, 2**k)
-        return self.to - away if self.side == "-" else self.to + away
-
-    def _nearby(self) -> sp.Expr:
-        """The expression near the end of the way, the variable written as what is left of it."""
-        if self.to in (sp.oo, -sp.oo):
-            far = sp.Dummy(self.variable.name, positive=True, integer=self.variable.is_integer)
-            return self.expr.subs(self.variable, sp.sign(self.to) * (far + 1))
-        gap = sp.Dummy("gap", positive=True)
-        return self.expr.subs(self.variable, self.to - gap / (1 + gap) if self.side == "-" else self.to + gap)
+            return sp.sign(self.to) * steps
+        return self.to - 1 / sp.sympify(steps) if self.side == "-" else self.to + 1 / sp.sympify(steps)
 
     @property
     def expressions(self) -> list[Any]:
         """What the statement speaks of."""
-        bound = sp.Dummy(self.variable.name, real=True)  # so that it is taken for no size and no hypothesis
-        return [self.expr.subs(self.variable, bound), self.value]
+        bound = sp.Dummy(self.variable.name, real=True, integer=self.variable.is_integer)  # of any sign: it is no size
+        return [put(self.expr, self.variable, bound), self.value]
 
     @property
     def latex(self) -> str:
@@ -352,7 +368,7 @@ def _approach(limit: Limit, point: Point) -> None:
 
 def _there(limit: Limit, k: int, point: Point) -> Any:
     """The expression at a place on the way, the other symbols as in the point."""
-    way = limit._way(k)
+    way = limit._way(2**k + 1)
     evaluate(way, point)
     place = sp.Rational(way.subs(point.values))
     if not admissible(limit.variable, place):
@@ -373,6 +389,8 @@ def _shifted(expr: Any, at_least: Bounds) -> Any:
                 raise ValueError(f"at_least: {symbol} is not an integer symbol; write it as its bound plus slack")
             if symbol in sp.sympify(low).free_symbols:
                 raise ValueError(f"at_least: {symbol} is bounded by itself")
+            if not sp.sympify(low).is_integer:
+                raise ValueError(f"at_least: the bound {low} of {symbol} is not known to be an integer")
             known = 1 if symbol.is_positive else 0 if symbol.is_nonnegative else -sp.oo
             expr = put(expr, symbol, (max(low, known) if sp.sympify(low).is_number else low) + _surplus(symbol))
     return expr

@@ -11,6 +11,7 @@ from typing import Any
 
 import sympy as sp
 from sympy.concrete.expr_with_limits import ExprWithLimits
+from sympy.matrices.expressions.special import OneMatrix
 
 from .sums import cancels, gather, pull, put
 
@@ -34,7 +35,7 @@ def defined(expr: Any) -> bool:
     """Decide that the expression has a value for all admissible values of its symbols.
 
     No denominator vanishes, logarithms are taken of positive numbers and roots of nonnegative ones, sums and products
-    run over integers; also inside of sums and products, for every value of their variables.
+    run over integers, matrices have sizes ≥ 0; also inside of sums and products, for every value of their variables.
     """
     return all([any(holds(subject) for subject in reversed(subjects)) for holds, subjects in _conditions(expr)])
 
@@ -45,11 +46,13 @@ def _conditions(expr: Any) -> list[Condition]:
         return [condition for entry in expr for condition in _conditions(entry)]
     if isinstance(expr, ExprWithLimits):
         return _conditions_within(expr)
+    if isinstance(expr, sp.MatrixSymbol | sp.Identity | sp.ZeroMatrix | OneMatrix):
+        return [(lambda size: bool(size.is_integer) and nonnegative(size), [size]) for size in expr.shape]
     found = [condition for argument in expr.args for condition in _conditions(argument)]
     if isinstance(expr, sp.log):
         found.append((positive, [expr.args[0]]))
     elif isinstance(expr, sp.Pow) and expr.exp.is_nonnegative is not True:
-        found.append((_nonzero if expr.exp.is_integer else positive, [expr.base]))
+        found.append((nonzero if expr.exp.is_integer else positive, [expr.base]))
     elif isinstance(expr, sp.Pow) and not expr.exp.is_integer:
         found.append((nonnegative, [expr.base]))
     elif expr in (sp.nan, sp.zoo, sp.oo, -sp.oo, sp.I):
@@ -71,7 +74,8 @@ def _conditions_within(expr: Any) -> list[Condition]:
     return found
 
 
-def _nonzero(expr: Any) -> bool:
+def nonzero(expr: Any) -> bool:
+    """Decide expr ≠ 0 for all admissible values of its symbols."""
     return expr.is_zero is False or positive(expr) or positive(-expr)
 
 

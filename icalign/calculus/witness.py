@@ -52,15 +52,15 @@ def admissible(like: sp.Expr, value: sp.Rational) -> bool:
 
 
 def refuse_homonyms(expressions: Sequence[Any]) -> None:
-    """Raise when two different free symbols have one name: a reader would take them for the same.
+    """Raise when two different free symbols look alike, as x1 and x_1 do: a reader would take them for the same.
 
     Raises:
         ValueError: naming it.
     """
     found: dict[str, Any] = {}
     for symbol in sorted(set().union(*[sp.sympify(e).free_symbols for e in expressions]), key=str):
-        if isinstance(symbol, sp.Symbol | sp.MatrixSymbol) and found.setdefault(symbol.name, symbol) != symbol:
-            raise ValueError(f"two different symbols are called {symbol.name}")
+        if isinstance(symbol, sp.Symbol | sp.MatrixSymbol) and found.setdefault(sp.latex(symbol), symbol) != symbol:
+            raise ValueError(f"two different symbols are called {symbol.name}, or look so")
 
 
 class Point:
