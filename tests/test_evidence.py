@@ -230,7 +230,7 @@ def test_what_checks_itself_is_no_statement() -> None:
             make()
 
 
-@pytest.mark.parametrize("made", [{}, {"made": None}, {"made": object()}], ids=str)
+@pytest.mark.parametrize("made", [{}, {"made": None}, {"made": object()}], ids=["no token", "None", "another token"])
 def test_a_record_cannot_be_stated(made: dict[str, Any]) -> None:
     with pytest.raises(TypeError, match="made by a method"):
         Kernel(claim="claim", part="p", statement="P = NP", theorem="thm", axioms=[], **made)
