@@ -31,7 +31,7 @@ SECTIONS = {
     3: "Selecting the winner: Lemma C.2",
     4: "Weighing the field: the β head",
     5: "One block: heads and a feed-forward layer",
-    6: "Theorem 3.3: N−1 blocks are one gradient step",
+    6: "The paper's Theorem 3.3: N−1 blocks are one gradient step",
     7: "Multiple queries I: selection",
     8: "Multiple queries II: the whole gradient step",
     9: "Causal attention I: the online Plackett–Luce loss",
