@@ -2,12 +2,10 @@
 
 import math
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import torch
-from jaxtyping import config
 from torch import Tensor
 
 import icalign
@@ -19,14 +17,6 @@ from icalign.constructions.selection import block, stream
 
 Sample = dict[str, Any]
 DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
-
-
-@pytest.fixture
-def unchecked() -> Iterator[None]:
-    """Calls as users make them: without the tests' type checks, which would speak first."""
-    config.update("jaxtyping_disable", True)
-    yield
-    config.update("jaxtyping_disable", False)
 
 
 def errors(selection: Selection, task: AlignmentTask) -> Tensor:

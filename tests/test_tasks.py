@@ -2,7 +2,6 @@
 
 import inspect
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
@@ -12,7 +11,6 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from jaxtyping import config
 from torch import Tensor
 
 from icalign import AlignmentTask, OutOfClass, sample_task
@@ -20,14 +18,6 @@ from icalign.tasks import refuse_ties
 
 SEEDS = st.integers(0, 2**31 - 1)
 DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
-
-
-@pytest.fixture
-def unchecked() -> Iterator[None]:
-    """Calls as users make them: without the tests' type checks, which would speak first."""
-    config.update("jaxtyping_disable", True)
-    yield
-    config.update("jaxtyping_disable", False)
 
 
 def small_task() -> dict[str, Tensor]:

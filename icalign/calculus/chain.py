@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -203,6 +203,15 @@ class Chain:
             if link.trivial:
                 raise ValueError(f"{link.left} {link.op} {link.right} states nothing: both sides are written alike")
 
+    def _compared(self, point: Point) -> Iterator[tuple[Link, str]]:
+        """What every link is at the point; one that fails there raises."""
+        self._refuse_nothing()
+        for link in self.links:
+            found = compare(link.left, link.op, link.right, point)
+            if found == "fails":
+                raise _refutation(link, point)
+            yield link, found
+
     def evaluate(self, point: Point) -> None:
         """Try every link on the numbers of one point; equality is tried to a hundred digits.
 
@@ -211,11 +220,7 @@ class Chain:
             NotShown: a side has no value there.
             ValueError: the chain states nothing.
         """
-        self._refuse_nothing()
-        for link in self.links:
-            found = compare(link.left, link.op, link.right, point)
-            if found == "fails":
-                raise _refutation(link, point)
+        for link, found in self._compared(point):
             if found == "undefined":
                 raise NotShown(f"no value at {point.instance}: {link.left} {link.op} {link.right}")
 
@@ -227,11 +232,7 @@ class Chain:
             NotShown: the intervals overlap; intervals never prove an equality.
             ValueError: the chain states nothing.
         """
-        self._refuse_nothing()
-        for link in self.links:
-            found = compare(link.left, link.op, link.right, point)
-            if found == "fails":
-                raise _refutation(link, point)
+        for link, found in self._compared(point):
             if found != "holds" or link.op == "=":
                 raise NotShown(f"not decided by intervals at {point.instance}: {link.left} {link.op} {link.right}")
 
