@@ -268,3 +268,97 @@ def field_rounding(
     """
     logit = 2 * (dim_x + dim_y + 3) * unit_roundoff(dtype) * reach**2
     return logit, attention_rounding(dtype, reach**2, tokens, radius)
+
+
+def score_range(omega: Any, radius: Any) -> tuple[Any, Any]:
+    r"""(Z_lo, Z_hi): where the reduced scores Z = 2⟨Wx,y⟩ − ‖y‖² of a class lie (theory §0).
+
+    With ‖Wx‖ ≤ ω and ‖y‖ ≤ B, the radius, −2ωB − B² ≤ Z ≤ ω² − (ω − min(ω, B))².
+
+    Args:
+        omega: ω, the spectral norm of W for unit queries, or another bound on ‖Wx‖.
+        radius: bound on ‖y‖.
+    """
+    closest = sp.Min(omega, radius) if isinstance(omega, sp.Basic) else min(omega, radius)
+    return -2 * omega * radius - radius**2, omega**2 - (omega - closest) ** 2
+
+
+def score_spread(omega: Any, radius: Any) -> Any:
+    """R_Z = Z_hi − Z_lo: (ω + B)² if ω ≤ B, else 4ωB (theory §0)."""
+    low, high = score_range(omega, radius)
+    return high - low
+
+
+def winner_crowd(gamma: Any, gap: Any, spread: Any, responses: Any, block: Any) -> Any:
+    r"""q_k: in block k, the weight of all others beside the best live response (claim ``theorem-3-3``).
+
+    .. math:: q_k = \frac{ξ - ξ^{N-k+1}}{1-ξ} + e^{-γ(R+(N-k+2)Δ)}\,\frac{1-ξ^{k-1}}{1-ξ}, \quad ξ = e^{-γΔ}
+
+    The first term is the live losers, Δ apart or more; the second the k−1 eliminated ones, at least Δ apart, of rewards
+    at most high, and held back by 2γ(R + Δ).
+
+    Args:
+        gamma: γ > 0.
+        gap: Δ.
+        spread: R.
+        responses: N.
+        block: k, from 1 to N − 1.
+    """
+    xi, live = _exp(-gamma * gap), responses - block
+    back = _exp(-gamma * (spread + (live + 2) * gap))
+    return (xi * (1 - xi**live) + back * (1 - xi ** (block - 1))) / (1 - xi)
+
+
+def field_crowd(mask: Any, score_spread: Any, responses: Any, block: Any) -> Any:
+    r"""p_k = (k−1)/(N−k+1)·e^{−(C−R_Z)}: in block k, the weight of the eliminated beside the live responses.
+
+    Claim ``theorem-3-3``: k−1 scores, held back by C, against N−k+1; scores spread over R_Z.
+    """
+    return (block - 1) * _exp(score_spread - mask) / (responses - block + 1)
+
+
+def plackett_luce_error(
+    eta: Any, gamma: Any, mask: Any, gap: Any, spread: Any, score_spread: Any, responses: Any, distance: Any
+) -> Any:
+    r"""2ηD Σ_{k=1}^{N−1} [q_k/(1+q_k) + p_k/(1+p_k)] ≥ ‖u − ΔW x‖, if γΔ ≥ log 5 (claim ``theorem-3-3``).
+
+    Args:
+        eta: η.
+        gamma: γ.
+        mask: C, by which the flag lowers a score.
+        gap: Δ.
+        spread: R.
+        score_spread: R_Z.
+        responses: N.
+        distance: D, or the class's D₀.
+    """
+
+    def term(k: Any) -> Any:
+        winner = share(winner_crowd(gamma, gap, spread, responses, k))
+        return winner + share(field_crowd(mask, score_spread, responses, k))
+
+    if any([isinstance(value, sp.Basic) for value in (gamma, mask, gap, spread, score_spread, responses)]):
+        k = sp.Symbol("k", integer=True)
+        total = sp.Sum(term(k), (k, 1, responses - 1))
+    else:
+        total = sum([term(k) for k in range(1, responses)])
+    return 2 * eta * distance * total
+
+
+def plackett_luce_temperatures(
+    tolerance: Any, reach: Any, gap: Any, score_spread: Any, responses: Any
+) -> tuple[Any, Any]:
+    r"""(γ, C) that give an error of at most the tolerance (claim ``theorem-3-3``).
+
+    .. math:: γ = \max(\log 5, \log(2.6\,U/\mathrm{tol}))/Δ, \quad C = R_Z + \max(0, \log(U\max(1, N-2)/\mathrm{tol}))
+
+    Args:
+        tolerance: tol > 0.
+        reach: U = 2η(N−1)D₀, the longest that u can be.
+        gap: Δ.
+        score_spread: R_Z.
+        responses: N ≥ 2.
+    """
+    largest = sp.Max if any([isinstance(v, sp.Basic) for v in (tolerance, reach, gap, responses)]) else max
+    gamma = largest(_log(sp.Integer(5) if largest is sp.Max else 5), _log(13 * reach / (5 * tolerance))) / gap
+    return gamma, score_spread + largest(0, _log(reach * largest(1, responses - 2) / tolerance))

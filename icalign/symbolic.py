@@ -59,6 +59,13 @@ class HeadMatrices:
         """What the tokens X offer to the given row of the stream: that block of P·V·X."""
         return sp.block_collapse(self.value * keys).blocks[row, 0]
 
+    def output(self, tokens: sp.BlockMatrix, row: int, component: Any, query: Any) -> sp.Expr:
+        """What the head adds to a component of a row of one token: Σ_k softmax_k(logits) · value_k, k from 0."""
+        k = sp.Symbol("k", integer=True)
+        logits = self.logits(tokens, tokens)
+        offered = self.values(tokens, row)[component, k]
+        return sp.Sum(offered * attention_weight(logits, k, query), (k, 0, logits.rows - 1))
+
 
 @dataclass(frozen=True)
 class FeedForwardMatrices:

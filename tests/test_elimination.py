@@ -10,6 +10,7 @@ from torch import Tensor
 import icalign
 from icalign import AlignmentTask, bounds
 from icalign.constructions import bradley_terry, elimination
+from icalign.constructions.base import prompt
 from icalign.spec import Block, FeedForward, relu
 from icalign.symbolic import SymbolicTransformer
 from icalign.symbols import Delta, W, d_x, d_y, eta, gamma
@@ -131,7 +132,7 @@ def test_the_flags_after_every_block_are_those_of_the_ranking(dtype: torch.dtype
     task = icalign.sample_task(batch=(300,), seed=4, dtype=dtype)
     model = clipped(dtype=dtype)
     rank = task.r[:, 0].argsort(dim=-1, descending=True).argsort(dim=-1)
-    X = bradley_terry.prompt(task, model.rows)
+    X = prompt(task, model.rows)
     for block in range(7):
         before, X = X, model(X)
         flag = X[..., model.rows["flag"]].squeeze(-1)
@@ -147,7 +148,7 @@ def test_one_block_adds_the_first_term() -> None:
     """u = 2η(y_τ(1) − μ₁) up to the leak of the winner head, e^{-γΔ} of the diameter 6."""
     task = icalign.sample_task(batch=(300,), seed=4)
     model = clipped(product=30.0, seed=4)
-    u = model(bradley_terry.prompt(task, model.rows))[..., model.rows["u"]]
+    u = model(prompt(task, model.rows))[..., model.rows["u"]]
     beta = torch.softmax(icalign.scores(task), dim=-1)
     mean = (beta[..., None] * task.y).sum(-2)
     best = task.y.take_along_dim(task.r.argmax(-1)[..., None, None], dim=-2)[..., 0, :]
@@ -161,7 +162,7 @@ def test_a_gap_below_three_quarters_takes_the_runner_up_out_of_play_too() -> Non
     for part, flagged in [(0.76, False), (0.74, True)]:
         task = with_rewards(0.5, 1.5 - part * GAP, 1.5)
         model = clipped(product=40.0)  # so that r⁺ is the best reward but for e^{-30}
-        out = model(bradley_terry.prompt(task, model.rows))
+        out = model(prompt(task, model.rows))
         assert (out[1, model.rows["flag"]].item() > 0.01) is flagged
 
 
@@ -176,7 +177,7 @@ def taken(task: AlignmentTask, inverse_temperature: float) -> float:
 
 def second_winner(model: Transformer, task: AlignmentTask) -> int:
     """The response with the most attention in the second block."""
-    return int(model.attention(bradley_terry.prompt(task, model.rows))[1][0, 0].argmax())
+    return int(model.attention(prompt(task, model.rows))[1][0, 0].argmax())
 
 
 def test_the_printed_layer_works_where_its_epsilon_comes_from_and_not_on_wider_gaps() -> None:
@@ -213,7 +214,7 @@ def test_two_heads_are_a_gradient_step(dtype: torch.dtype) -> None:
     for inverse_temperature in (0.0, 3.0, 60.0):
         values = {d_x: 4, d_y: 3, W: task.W, eta: ETA, gamma: inverse_temperature}
         model = Transformer((bradley_terry.block,), bradley_terry.stream, values, dtype)
-        out = model(bradley_terry.prompt(task, model.rows))[..., model.rows["y"]].double()
+        out = model(prompt(task, model.rows))[..., model.rows["y"]].double()
         wanted = task.y[:, 0].double() - (task.x @ icalign.gradient_step(task, ETA).mT).double()
         apart = (task.y[:, 0, 0] - task.y[:, 0, 1]).double().norm(dim=-1)
         gap = (task.r[:, 0, 0] - task.r[:, 0, 1]).abs().double()
@@ -223,15 +224,18 @@ def test_two_heads_are_a_gradient_step(dtype: torch.dtype) -> None:
         assert ((out - wanted).norm(dim=-1) - exact[:, None]).abs().max() <= room
 
 
-def test_a_prompt_has_one_query() -> None:
-    with pytest.raises(ValueError, match="2 queries, expected 1"):
-        bradley_terry.prompt(icalign.sample_task(queries=2), {"x": slice(0, 4)})
+def test_a_prompt_lists_the_responses_query_by_query() -> None:
+    task = icalign.sample_task((5,), queries=2, responses=3)
+    X = prompt(task, {"x": slice(0, 4), "y": slice(4, 7)})
+    assert X.shape == (5, 6, 7)
+    assert torch.equal(X[:, 3:, :4], task.x[:, 1:].expand(-1, 3, -1))
+    assert torch.equal(X[:, :3, 4:], task.y[:, 0])
 
 
 def test_a_prompt_fills_the_rows_it_is_asked_for() -> None:
     task = icalign.sample_task(responses=3)
     rows = clipped().rows
-    X = bradley_terry.prompt(task, rows)
+    X = prompt(task, rows)
     assert torch.equal(X[:, rows["y"]], task.y[0])
     assert torch.equal(X[:, rows["r"]][:, 0], task.r[0])
     assert torch.equal(X[:, rows["x"]], task.x.expand(3, -1))

@@ -14,7 +14,8 @@ from torch import Tensor
 
 import icalign
 from icalign import AlignmentTask, bounds
-from icalign.constructions.field import block, squares, stream, tokens
+from icalign.constructions.base import prompt
+from icalign.constructions.field import block, squares, stream
 from icalign.spec import Block
 from icalign.symbols import W, d_x, d_y
 from icalign.transformer import Transformer
@@ -108,7 +109,7 @@ def test_a_layer_that_cannot_be_built_is_refused(radius: Any, spacing: Any, word
 def test_the_head_writes_the_mean_under_beta_at_every_token(dtype: torch.dtype, responses: int) -> None:
     task = icalign.sample_task((50,), responses=responses, min_gap=0.01, seed=8, dtype=dtype)
     model = Transformer((block,), stream, {d_x: 4, d_y: 3, W: task.W}, dtype)
-    found = model(tokens(task, model.rows))[..., model.rows["mean"]]
+    found = model(prompt(task, model.rows))[..., model.rows["mean"]]
     reach = task.W.double().norm().item() + task.radius
     logit, rest = bounds.field_rounding(dtype, 4, 3, responses, reach, task.radius)
     allowed = bounds.field_error(4 * logit, 2 * task.radius) + 2 * rest
@@ -118,8 +119,8 @@ def test_the_head_writes_the_mean_under_beta_at_every_token(dtype: torch.dtype, 
 def test_the_prompt_holds_the_squares_only_when_asked_to() -> None:
     task = icalign.sample_task(responses=3)
     model = Transformer((block,), stream, {d_x: 4, d_y: 3, W: task.W})
-    assert torch.equal(tokens(task, model.rows)[..., model.rows["sq"]], task.y[0].square().sum(-1, keepdim=True))
-    assert (tokens(task, model.rows, squared=False)[..., model.rows["sq"]] == 0).all()
+    assert torch.equal(prompt(task, model.rows)[..., model.rows["sq"]], task.y[0].square().sum(-1, keepdim=True))
+    assert (prompt(task, model.rows, without=("sq",))[..., model.rows["sq"]] == 0).all()
 
 
 def shifted_mean(scores: Tensor, errors: Tensor, values: Tensor) -> Tensor:

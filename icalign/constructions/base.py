@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 import torch
@@ -166,6 +166,34 @@ class Construction(ABC):
         numbers = [(f.name, getattr(kind, f.name)) for f in fields(kind)]
         listed = ", ".join([f"{name}={value}" for name, value in numbers if (name, value) != ("queries", 1)])
         return f"{type(self).__name__}({listed}, dtype={self.dtype}, error_bound={self.error_bound:.3g})"
+
+
+def prompt(
+    task: AlignmentTask, rows: Mapping[str, slice], without: Collection[str] = ()
+) -> Float[Tensor, "*batch tokens width"]:
+    """One token for every response, query by query: rows x, y, copy, sq, r and one if ``rows`` has them, others 0.
+
+    Shapes: task with x (…, M, d_x), y (…, M, N, d_y) → (…, M·N, width).
+
+    Args:
+        task: the queries, responses and rewards.
+        rows: the places of the rows of a token.
+        without: rows to leave 0 all the same.
+    """
+    y = task.y
+    values = {
+        "x": task.x[..., None, :],
+        "y": y,
+        "copy": y,
+        "sq": y.square().sum(-1, keepdim=True),
+        "r": task.r[..., None],
+        "one": y.new_ones(1),
+    }
+    X = y.new_zeros(*y.shape[:-1], max(place.stop for place in rows.values()))
+    for name, place in rows.items():
+        if name in values and name not in without:
+            X[..., place] = values[name]
+    return X.flatten(-3, -2)
 
 
 def either(tolerance: float | None, temperatures: Mapping[str, float] | None) -> None:

@@ -8,15 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 import sympy as sp
-from jaxtyping import Float
 from sympy.matrices.expressions.special import OneMatrix
-from torch import Tensor
 
 from ..forms import PiecewiseLinear, exact_number
 from ..spec import Block, FeedForward, Head, relu
 from ..stream import Stream
 from ..symbols import W, d_x, d_y
-from ..tasks import AlignmentTask
 
 stream = Stream(x=d_x, y=d_y, sq=1, one=1, mean=d_y)
 i, j = stream.tokens
@@ -62,14 +59,3 @@ def squares(radius: Any, spacing: Any) -> FeedForward:
         raise ValueError(f"spacing: 2·radius/spacing is {pieces}, expected a number")
     hinges = [hinge(k, B, h) for k in range(int(pieces))]
     return FeedForward(write={"sq": sum(hinges[1:], hinges[0]) + d_y * B**2})
-
-
-def tokens(task: AlignmentTask, rows: dict[str, slice], squared: bool = True) -> Float[Tensor, "*batch tokens width"]:
-    """The prompt of a task with one query: tokens [x; y_j; ‖y_j‖²; 1; 0], with 0 for the square unless ``squared``."""
-    X = task.y.new_zeros(*task.batch, task.y.shape[-2], rows["mean"].stop)
-    X[..., rows["x"]] = task.x
-    X[..., rows["y"]] = task.y[..., 0, :, :]
-    X[..., rows["one"]] = 1
-    if squared:
-        X[..., rows["sq"]] = task.y[..., 0, :, :].square().sum(-1, keepdim=True)
-    return X

@@ -19,7 +19,7 @@ from ..stream import Stream
 from ..symbolic import SymbolicTransformer
 from ..symbols import d_x, d_y, gamma
 from ..tasks import AlignmentTask, refuse_class_beyond, refuse_dtype
-from .base import Construction, TaskClass, build, either, hand_set, least_tolerance
+from .base import Construction, TaskClass, build, either, hand_set, least_tolerance, prompt
 
 stream = Stream(x=d_x, y=d_y, r=1, one=1, best=d_y)
 i, j = stream.tokens
@@ -143,13 +143,7 @@ class Selection(Construction):
             ValueError: not a task, or one of another dtype.
         """
         self.refuse_unfit(task)
-        rows = self.transformer.rows
-        X = task.y.new_zeros(*task.batch, self.task_class.responses, rows["best"].stop)
-        X[..., rows["x"]] = task.x
-        X[..., rows["y"]] = task.y[..., 0, :, :]
-        X[..., rows["r"]] = task.r[..., 0, :, None]
-        X[..., rows["one"]] = 1
-        return X
+        return prompt(task, self.transformer.rows)
 
     def read(self, X: Float[Tensor, "*batch responses width"]) -> Float[Tensor, "*batch 1 responses dim_y"]:
         """The row best of every token."""
