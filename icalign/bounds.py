@@ -362,3 +362,66 @@ def plackett_luce_temperatures(
     largest = sp.Max if any([isinstance(v, sp.Basic) for v in (tolerance, reach, gap, responses)]) else max
     gamma = largest(_log(sp.Integer(5) if largest is sp.Max else 5), _log(13 * reach / (5 * tolerance))) / gap
     return gamma, score_spread + largest(0, _log(reach * largest(1, responses - 2) / tolerance))
+
+
+def top_deviation(gamma: Any, gap: Any) -> Any:
+    r"""Δξ/(1−ξ), ξ = e^{−γΔ} ≤ 1/5: how far r⁺ can be from the best live reward, in any block.
+
+    Claim ``theorem-3-3``, part threshold.
+    """
+    xi = _exp(-gamma * gap)
+    return gap * xi / (1 - xi)
+
+
+def flags_are_exact(
+    dtype: torch.dtype, gamma: float, gap: float, spread: float, largest_reward: float, responses: int
+) -> bool:
+    r"""Whether in floating point, too, every block raises one flag to 1 (within its rounding) and changes no other.
+
+    With φ = :func:`flag_rounding`, B = 2 + 2R/Δ and ρ the rounding of r⁺, itself a head's output:
+
+    - the winner's z ≥ 1 and the live losers' z ≤ 0 survive rounding, if
+      :func:`top_deviation` + ρ + φΔ/2 ≤ Δ/4: z has the slope 2/Δ and is itself off by at most φ;
+    - a raised flag, 1 − φ or more, makes z ≤ 3/2 + 2(R + ρ)/Δ − B(1 − φ) + φ < 0 if ρ ≤ Δ/16 and (B + 1)φ ≤ 1/4.
+    """
+    flag = flag_rounding(dtype, largest_reward, gap)
+    mask = elimination_mask(gap, spread) + 0.5
+    logit = 2 * gamma * (largest_reward + 2 * (spread + gap))  # a sum of two products
+    off = attention_rounding(dtype, logit, responses, largest_reward)
+    close = top_deviation(gamma, gap) + off + flag * gap / 2 <= gap / 4
+    return close and off <= gap / 16 and (mask + 1) * flag <= 0.25
+
+
+def plackett_luce_rounding(
+    dtype: torch.dtype,
+    eta: float,
+    selecting_logit: float,
+    field_logit: float,
+    responses: int,
+    dim_x: int,
+    dim_y: int,
+    radius: float,
+) -> float:
+    r"""How far y − u after N−1 blocks in floating point can be from the same blocks in real arithmetic.
+
+    Flags must be exact (:func:`flags_are_exact`). Logits of the selecting head are sums of two products, those of the
+    field head lose (d_x + d_y + 6)ε₀ of their size, each as much as one product that is larger by that factor:
+    :func:`attention_rounding` covers the rest. Values 2ηy are rounded twice, which costs 4η·radius·ε₀ a head, and u, at
+    most U = 4η(N−1)·radius long, is added to twice a block and once to y. Together, with n = N−1,
+
+    .. math:: 2ηn(A_1 + A_2) + \bigl(8ηn + 2n(4ηn + 2η) + 1 + 4ηn\bigr)\,\mathrm{radius}\,ε_0.
+    """
+    n, unit = responses - 1, unit_roundoff(dtype)
+    selecting = attention_rounding(dtype, 2 * selecting_logit, responses, radius)
+    weighing = attention_rounding(dtype, (dim_x + dim_y + 6) * field_logit, responses, radius)
+    adding = 8 * eta * n + 2 * n * (4 * eta * n + 2 * eta) + 1 + 4 * eta * n
+    return 2 * eta * n * (selecting + weighing) + adding * radius * unit
+
+
+def many_steps_growth(eta: Any, curvature: Any, steps: int) -> Any:
+    r"""Σ_{t<T} max(1, ηΛ−1)^t: how the error δ of one step adds up over T steps (claim ``many-steps-stable``).
+
+    T for η ≤ 2/Λ. Numbers only where it is a number; T is one.
+    """
+    factor = max(1.0, eta * curvature - 1)
+    return math.fsum([factor**t for t in range(steps)])

@@ -119,10 +119,12 @@ class Construction(ABC):
     """A transformer with hand-set weights for a class of tasks; call it on a task of the class.
 
     The weights depend on the class, the temperatures and the dtype, never on a task. ``error_bound`` is what the
-    construction promises for every task of its class, rounding included.
+    construction promises for every task of its class, rounding included. ``values`` has a number, or a matrix, for
+    every symbol of its formulas.
     """
 
     task_class: TaskClass
+    values: Values
     transformer: Transformer
     dtype: torch.dtype
     error_bound: float
@@ -139,6 +141,26 @@ class Construction(ABC):
     def read(self, X: Float[Tensor, "*batch tokens width"]) -> Float[Tensor, "*batch queries responses dim_y"]:
         """The answer, from the tokens after the forward pass."""
 
+    def check(self, task: AlignmentTask) -> None:
+        """Raise unless the task belongs to the class.
+
+        Raises:
+            OutOfClass: naming the hypothesis that fails, the value and the limit.
+            ValueError: not a task.
+        """
+        self.task_class.check(task)
+
+    def run(self, task: AlignmentTask) -> Float[Tensor, "*batch tokens width"]:
+        """The tokens after the forward pass.
+
+        Raises:
+            OutOfClass: the task does not belong to the class.
+            ValueError: not a task, or one of another dtype.
+        """
+        self.check(task)
+        X: Tensor = self.transformer(self.embed(task))
+        return X
+
     def __call__(self, task: AlignmentTask) -> Float[Tensor, "*batch queries responses dim_y"]:
         """The construction's answer at every token.
 
@@ -146,9 +168,7 @@ class Construction(ABC):
             OutOfClass: the task does not belong to the class.
             ValueError: not a task, or one of another dtype.
         """
-        self.task_class.check(task)
-        answer: Tensor = self.read(self.transformer(self.embed(task)))
-        return answer
+        return self.read(self.run(task))
 
     def refuse_unfit(self, task: AlignmentTask) -> None:
         """Raise unless the tokens of the task fit the weights; for ``embed``.

@@ -93,8 +93,8 @@ class Selection(Construction):
                 least = least_tolerance(self._attains, low, high)
                 promised = f"no less than {least:.3g}" if least < math.inf else "nothing"
                 raise ValueError(f"tolerance: {tolerance}, {dtype} promises {promised} for this class")
-        values = {d_x: dim_x, d_y: dim_y, gamma: self.gamma}
-        self.transformer = build((block,), stream, values, dtype, {"gamma": self.gamma})
+        self.values = {d_x: dim_x, d_y: dim_y, gamma: self.gamma}
+        self.transformer = build((block,), stream, self.values, dtype, {"gamma": self.gamma})
         self.error_bound = self._promise(self.gamma)
 
     def _temperature(self, tolerance: float) -> float:

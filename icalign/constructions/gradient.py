@@ -1,0 +1,183 @@
+"""What the constructions that make a gradient step share: W, η, temperatures from a tolerance, the accumulator."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ..bounds import unit_roundoff
+from ..tasks import (
+    AlignmentTask,
+    OutOfClass,
+    refuse_class_beyond,
+    refuse_dtype,
+    refuse_non_finite,
+    refuse_non_floating,
+    refuse_non_numbers,
+)
+from .base import Construction, either, hand_set, least_tolerance, prompt
+
+
+class GradientStep(Construction):
+    r"""A construction that moves every response by a gradient step: ``c(task)`` ≈ y_i − ΔW x.
+
+    A subclass says which temperatures meet a tolerance, what error is left at given temperatures in real arithmetic
+    and through rounding, and which blocks there are; this class puts them together.
+
+    Attributes:
+        W: the parameters (d_y, d_x).
+        eta: η.
+        norm: ω = ‖W‖₂, a bound on ‖Wx‖.
+        reach: a bound on ‖|W||x|‖ + ‖y‖, which products of W, x and y round in proportion to.
+        temperatures: the inverse temperatures and masks in use, by name.
+    """
+
+    temperature_names: ClassVar[tuple[str, ...]]
+    W: Tensor
+    eta: float
+    norm: float
+    temperatures: dict[str, float]
+
+    def _take(self, W: Float[Tensor, "dim_y dim_x"], eta: float, dtype: torch.dtype) -> None:
+        """Check and keep W, η and the dtype."""
+        refuse_dtype(dtype)
+        self.dtype = dtype
+        refuse_non_floating("W", W)
+        if W.ndim != 2 or 0 in W.shape:
+            raise ValueError(f"W: shape {tuple(W.shape)}, expected (d_y, d_x)")
+        if W.dtype != dtype:
+            raise ValueError(f"W: dtype {W.dtype}, expected {dtype} as in the weights")
+        refuse_non_finite("W", W)
+        refuse_non_numbers(eta=eta)
+        if not 0 < eta < math.inf:
+            raise ValueError(f"eta: {eta}, expected a positive finite step size")
+        self.W, self.eta = W.detach().clone(), float(eta)
+        up = 1 + 4 * sum(W.shape) * unit_roundoff(torch.float64)  # the rounding of a norm computed in float64
+        self.norm = float(torch.linalg.matrix_norm(self.W.double(), 2)) * up
+        self._absolute_norm = float(torch.linalg.matrix_norm(self.W.double().abs(), 2)) * up
+
+    def _set(self, tolerance: float | None, temperatures: Mapping[str, float] | None) -> None:
+        """Choose the temperatures, or check those given, and build the transformer."""
+        kind = self.task_class
+        if kind.responses < 2:
+            raise ValueError(f"responses: {kind.responses}, expected at least 2 to rank")
+        refuse_class_beyond(self.dtype, kind.reward_range, kind.radius)
+        either(tolerance, temperatures)
+        if temperatures is not None:
+            self.temperatures = hand_set(temperatures, *self.temperature_names)
+        else:
+            assert tolerance is not None
+            if not self._attains(tolerance):
+                least = least_tolerance(self._attains, tolerance, 1e3 * max(self.longest, tolerance))
+                promised = f"no less than {least:.3g}" if least < math.inf else "nothing"
+                raise ValueError(f"tolerance: {tolerance}, {self.dtype} promises {promised} for this class")
+            self.temperatures = self._temperatures(tolerance / 2)
+        self._refuse_logits_beyond()
+        self._build()
+        self.error_bound = self._exact_error() + self._rounding()
+
+    @property
+    def longest(self) -> float:
+        """U = 2η(N−1)D₀, a bound on ‖ΔW x‖ and on ‖u‖."""
+        kind = self.task_class
+        return 2 * self.eta * (kind.responses - 1) * kind.diameter
+
+    @property
+    def reach(self) -> float:
+        """‖|W|‖₂ + radius ≥ ‖|W||x|‖ + ‖y‖."""
+        return self._absolute_norm + self.task_class.radius
+
+    @abstractmethod
+    def _temperatures(self, tolerance: float) -> dict[str, float]:
+        """Temperatures whose error in real arithmetic is at most the tolerance."""
+
+    @abstractmethod
+    def _exact_error(self) -> float:
+        """The theorem's bound in real arithmetic at the temperatures in use, ∞ where no theorem applies."""
+
+    @abstractmethod
+    def _rounding(self) -> float:
+        """What floating point can add to it."""
+
+    @abstractmethod
+    def _largest_logits(self) -> dict[str, float]:
+        """A bound on the size of the logits of each kind of head, by the formula of the bound."""
+
+    @abstractmethod
+    def _build(self) -> None:
+        """Set ``values`` and ``transformer``."""
+
+    def _attains(self, tolerance: float) -> bool:
+        """Whether half the tolerance covers the rounding at the temperatures that give the other half.
+
+        If it does, it does so for every larger tolerance, as temperatures and rounding fall.
+        """
+        self.temperatures = self._temperatures(tolerance / 2)
+        if not all(map(math.isfinite, self.temperatures.values())):
+            return False
+        if max(self._largest_logits().values()) > torch.finfo(self.dtype).max / 2:
+            return False
+        return self._exact_error() < math.inf and self._rounding() <= tolerance / 2
+
+    def _refuse_logits_beyond(self) -> None:
+        largest = torch.finfo(self.dtype).max
+        for words, size in self._largest_logits().items():
+            if not size <= largest / 2:  # a factor of 2 for rounding and for differences
+                named = ", ".join([f"{name} = {value:.6g}" for name, value in self.temperatures.items()])
+                raise ValueError(
+                    f"temperatures: {named} make logits of {words} = {size:.6g}, expected at most {largest / 2:.6g}, "
+                    f"half the largest number of {self.dtype}"
+                )
+
+    def check(self, task: AlignmentTask) -> None:
+        """Raise unless the task belongs to the class and has the construction's W.
+
+        Raises:
+            OutOfClass: naming the hypothesis that fails, the value and the limit.
+            ValueError: not a task, or one of another dtype.
+        """
+        self.refuse_unfit(task)
+        self.task_class.check(task)
+        if not torch.equal(task.W, self.W):
+            apart = float((task.W - self.W).abs().max())
+            raise OutOfClass(f"W: an entry of the task's W differs by {apart:.6g}, the weights are made for one W")
+
+    def embed(self, task: AlignmentTask) -> Float[Tensor, "*batch tokens width"]:
+        """The prompt: tokens [x; y_j; ‖y_j‖²; r_j; 1], the other rows 0.
+
+        Raises:
+            OutOfClass: a size differs from that of the class.
+            ValueError: not a task, or one of another dtype.
+        """
+        self.refuse_unfit(task)
+        return prompt(task, self.transformer.rows)
+
+    @property
+    def accumulator(self) -> str:
+        """The row that holds ΔW x at the end."""
+        return "u"
+
+    def responses(self, X: Float[Tensor, "*batch tokens width"]) -> Float[Tensor, "*batch queries responses width"]:
+        """The tokens that hold responses, by query."""
+        kind = self.task_class
+        return X.reshape(*X.shape[:-2], kind.queries, kind.responses, X.shape[-1])
+
+    def read(self, X: Float[Tensor, "*batch tokens width"]) -> Float[Tensor, "*batch queries responses dim_y"]:
+        """y_i − u at every token."""
+        tokens, rows = self.responses(X), self.transformer.rows
+        return tokens[..., rows["y"]] - tokens[..., rows[self.accumulator]]
+
+    def update(self, task: AlignmentTask) -> Float[Tensor, "*batch queries responses dim_y"]:
+        """u ≈ ΔW x at every token; the repaired read-out of a test token is W₀x + u.
+
+        Raises:
+            OutOfClass: the task does not belong to the class.
+            ValueError: not a task, or one of another dtype.
+        """
+        return self.responses(self.run(task))[..., self.transformer.rows[self.accumulator]]
