@@ -373,6 +373,28 @@ def top_deviation(gamma: Any, gap: Any) -> Any:
     return gap * xi / (1 - xi)
 
 
+def crowd_rounding(
+    dtype: torch.dtype, logit: float, crowd_logit: float, crowd: float, tokens: int, radius: float
+) -> float:
+    r"""As :func:`attention_rounding`, for a head in which some tokens, the crowd, are light but have larger logits.
+
+    The crowd's weight beside the others is at most q, its logits at most L′ in size, the others' at most L. Errors of
+    the others are covered by :func:`attention_rounding` and can make the crowd heavier by e^κ, κ = (8L + 4)ε₀. The
+    crowd's own exponentials are off by e^{±κ′}, κ′ = (8L′ + 4)ε₀, hence its weights by no more than e^{2κ′}, which
+    moves the mean by at most its share times that, times the distance 2·radius:
+
+    .. math:: 2\,\mathrm{radius}\;\frac{q e^{κ}}{1 + q e^{κ}}\;(e^{2κ'} - 1).
+
+    A head that selects has a single token beside its crowd: L = 0, as softmax sees differences only.
+    """
+    unit = unit_roundoff(dtype)
+    kappa, larger = [(8 * size + 2 * _EXP_ULP) * unit for size in (logit, crowd_logit)]
+    if max(kappa, larger) > 1:  # the dtype resolves no difference of logits
+        return math.inf
+    moved = 2 * radius * share(crowd * math.exp(kappa)) * math.expm1(2 * larger)
+    return attention_rounding(dtype, logit, tokens, radius) + moved
+
+
 def flags_are_exact(
     dtype: torch.dtype, gamma: float, gap: float, spread: float, largest_reward: float, responses: int
 ) -> bool:
@@ -386,42 +408,224 @@ def flags_are_exact(
     """
     flag = flag_rounding(dtype, largest_reward, gap)
     mask = elimination_mask(gap, spread) + 0.5
-    logit = 2 * gamma * (largest_reward + 2 * (spread + gap))  # a sum of two products
-    off = attention_rounding(dtype, logit, responses, largest_reward)
+    off = _selecting_rounding(dtype, gamma, gap, spread, largest_reward, responses, largest_reward)
     close = top_deviation(gamma, gap) + off + flag * gap / 2 <= gap / 4
     return close and off <= gap / 16 and (mask + 1) * flag <= 0.25
+
+
+def _selecting_rounding(
+    dtype: torch.dtype, gamma: float, gap: float, spread: float, largest_reward: float, responses: int, radius: float
+) -> float:
+    """The rounding of the selecting head in any block: logits γ(r − 2(R + Δ)·flag), sums of two products."""
+    logit = 2 * gamma * (largest_reward + 2 * (spread + gap))
+    others = max([winner_crowd(gamma, gap, spread, responses, k) for k in range(1, responses)])
+    return crowd_rounding(dtype, 0.0, logit, others, responses, radius)
 
 
 def plackett_luce_rounding(
     dtype: torch.dtype,
     eta: float,
-    selecting_logit: float,
-    field_logit: float,
+    gamma: float,
+    mask: float,
+    gap: float,
+    spread: float,
+    largest_reward: float,
+    score_spread: float,
     responses: int,
     dim_x: int,
     dim_y: int,
+    reach: float,
     radius: float,
 ) -> float:
     r"""How far y − u after N−1 blocks in floating point can be from the same blocks in real arithmetic.
 
-    Flags must be exact (:func:`flags_are_exact`). Logits of the selecting head are sums of two products, those of the
-    field head lose (d_x + d_y + 6)ε₀ of their size, each as much as one product that is larger by that factor:
-    :func:`attention_rounding` covers the rest. Values 2ηy are rounded twice, which costs 4η·radius·ε₀ a head, and u, at
-    most U = 4η(N−1)·radius long, is added to twice a block and once to y. Together, with n = N−1,
+    Flags must be exact (:func:`flags_are_exact`); an unraised flag is 0 and adds nothing to a logit, a raised one makes
+    its token part of the crowd. The selecting head's logits are sums of two products. Those of the field head,
+    2⟨Wx,y⟩ − ‖y‖² − C·flag, lose 2(d_x + d_y + 3)ε₀·reach² (:func:`field_rounding`) and 2ε₀·reach² more when the
+    largest is subtracted: as much as logits of size (d_x + d_y + 4)/4·reach² and, for the crowd, of twice C more.
+    :func:`crowd_rounding` covers the rest. Values 2ηy are rounded twice, which costs
+    4η·radius·ε₀ a head, and u, at most U = 4ηn·radius long, n = N−1, is added to twice a block and once to y. Together
 
     .. math:: 2ηn(A_1 + A_2) + \bigl(8ηn + 2n(4ηn + 2η) + 1 + 4ηn\bigr)\,\mathrm{radius}\,ε_0.
     """
     n, unit = responses - 1, unit_roundoff(dtype)
-    selecting = attention_rounding(dtype, 2 * selecting_logit, responses, radius)
-    weighing = attention_rounding(dtype, (dim_x + dim_y + 6) * field_logit, responses, radius)
+    selecting = _selecting_rounding(dtype, gamma, gap, spread, largest_reward, responses, radius)
+    live = (dim_x + dim_y + 4) / 4 * reach**2
+    others = max([field_crowd(mask, score_spread, responses, k) for k in range(1, responses)])
+    weighing = crowd_rounding(dtype, live, live + 2 * mask, others, responses, radius)
     adding = 8 * eta * n + 2 * n * (4 * eta * n + 2 * eta) + 1 + 4 * eta * n
     return 2 * eta * n * (selecting + weighing) + adding * radius * unit
 
 
-def many_steps_growth(eta: Any, curvature: Any, steps: int) -> Any:
+def expansion(eta: Any, curvature: Any) -> Any:
+    r"""max(1, ηΛ−1): how much farther apart than before two starts can be after a step (claim ``many-steps-stable``).
+
+    Args:
+        eta: η.
+        curvature: Λ, :func:`smoothness`.
+    """
+    excess = eta * curvature - 1
+    return sp.Max(1, excess) if isinstance(excess, sp.Basic) else max(1.0, excess)
+
+
+def many_steps_growth(eta: Any, curvature: Any, steps: Any) -> Any:
     r"""Σ_{t<T} max(1, ηΛ−1)^t: how the error δ of one step adds up over T steps (claim ``many-steps-stable``).
 
-    T for η ≤ 2/Λ. Numbers only where it is a number; T is one.
+    T for η ≤ 2/Λ.
+
+    Args:
+        eta: η.
+        curvature: Λ, :func:`smoothness`.
+        steps: T.
     """
-    factor = max(1.0, eta * curvature - 1)
+    factor = expansion(eta, curvature)
+    if any([isinstance(value, sp.Basic) for value in (eta, curvature, steps)]):
+        t = sp.Symbol("t", integer=True)
+        return sp.Sum(factor**t, (t, 0, steps - 1))
     return math.fsum([factor**t for t in range(steps)])
+
+
+def many_steps_gap(eta: Any, distance_squared: Any, steps: Any) -> Any:
+    r"""‖(W₀−W*)x‖²/(2ηT): how far the loss can be above that of any W* after T steps with η ≤ 1/Λ.
+
+    Claim ``many-steps-stable``, part rate.
+
+    Args:
+        eta: η.
+        distance_squared: ‖(W₀−W*)x‖².
+        steps: T.
+    """
+    return distance_squared / (2 * eta * steps)
+
+
+def sure_elimination(gap: Any, spread: Any, responses: Any) -> Any:
+    r"""γ = log(4(N−1)R/Δ)/Δ: from here on |r⁺ − m| ≤ Δ/4, whatever is flagged (claim ``naive-causal-patience``).
+
+    N−1 others, each γΔ or more behind the best live response, move r⁺ by at most R(N−1)e^{−γΔ}.
+
+    Args:
+        gap: Δ.
+        spread: R.
+        responses: N ≥ 2.
+    """
+    return _log(4 * (responses - 1) * spread / gap) / gap
+
+
+def causal_naive_error(
+    eta: Any, gamma: Any, mask: Any, gap: Any, score_spread: Any, tokens: Any, rounds: Any, distance: Any
+) -> Any:
+    r"""How far u is from its hard limit at a position that sees t tokens (claim ``naive-causal-fails``).
+
+    .. math:: 2ηDn \left( \frac{q}{1+q} + \frac{p}{1+p} \right), \quad q = (t-1)e^{-γΔ}, \quad p = (t-1)e^{-(C-R_Z)}
+
+    Args:
+        eta: η.
+        gamma: γ.
+        mask: C, by which the flag lowers a score.
+        gap: Δ.
+        score_spread: R_Z.
+        tokens: t.
+        rounds: n, the number of blocks.
+        distance: D.
+    """
+    flagged = (tokens - 1) * _exp(score_spread - mask)
+    return 2 * eta * distance * rounds * (share(crowd(gamma, gap, tokens)) + share(flagged))
+
+
+def causal_naive_rounding(
+    dtype: torch.dtype,
+    eta: float,
+    gamma: float,
+    mask: float,
+    gap: float,
+    spread: float,
+    largest_reward: float,
+    tokens: int,
+    rounds: int,
+    dim_x: int,
+    dim_y: int,
+    reach: float,
+    radius: float,
+) -> float:
+    r"""How far the accumulator of that many blocks, and its hard limit, can be off in floating point.
+
+    A flag may be off by φ, :func:`flag_rounding`, in units of ε₀ as much as logits larger by the factor 1 + φ/ε₀. The
+    selecting head has logits, sums of two products, of at most 2γ(max|r| + 2(R + Δ)); those of the other, and the
+    scores of the hard limit, are at most reach² + C and lose (d_x + d_y + 6)ε₀ of their size. Both are then covered by
+    :func:`attention_rounding`. Values 2ηy are rounded twice, and u, at most 4ηn·radius after n rounds, is added to
+    twice a round: (8ηn + 2n(4ηn + 2η))·radius·ε₀, and once more for the hard limit.
+    """
+    unit = unit_roundoff(dtype)
+    flags = 1 + flag_rounding(dtype, largest_reward, gap) / unit
+    selecting = 2 * gamma * (largest_reward + 2 * (spread + gap)) * flags
+    weighing = (dim_x + dim_y + 6) * (reach**2 + mask) * flags
+    heads = sum([attention_rounding(dtype, logit, tokens, radius) for logit in (selecting, weighing)])
+    adding = 8 * eta * rounds + 2 * rounds * (4 * eta * rounds + 2 * eta)
+    return 2 * (2 * eta * rounds * heads + adding * radius * unit)
+
+
+def digits(dtype: torch.dtype) -> int:
+    """p, how many binary digits the numbers of the dtype have: ε₀ = 2^{−p}."""
+    return round(-math.log2(unit_roundoff(dtype)))
+
+
+def first_collision(p: int) -> int:
+    r"""The least t for which 1/t and 1/(t+1) are one number when rounded to p binary digits, p ≥ 3.
+
+    .. math:: t = \Bigl\lfloor \tfrac14\bigl(a + \sqrt{a^2 - 2^{2p+3}}\,\bigr) \Bigr\rfloor,
+              \quad a = 2\,\bigl\lfloor 2^{p+1/2} + \tfrac12 \bigr\rfloor + 1
+
+    With Q = 2^{2p−1}, the numbers of p digits around 1/t are the multiples of 1/Q for 2^{p−1} ≤ t ≤ 2^p. There t and
+    t + 1 collide exactly if t + Q/t and (t+1) + Q/(t+1) are not rounded to one whole number, and the result is the last
+    t before t + Q/t exceeds a/2 (claim ``position-precision``, part law).
+    """
+    Q = 2 ** (2 * p - 1)
+    a = 2 * ((math.isqrt(16 * Q) + 1) // 2) + 1
+    return (a + math.isqrt(a * a - 16 * Q)) // 4
+
+
+def reciprocal_rounding(dtype: torch.dtype) -> float:
+    """2ε₀: how far the z of a uniform head at token t can be from 1/t, relative to it (claim ``nope-reciprocal``).
+
+    All logits are 0 and all exponentials 1; the value of the start token is 1, the other terms are 0. Only the quotient
+    1/t is rounded: once, or twice where it is computed in a wider format first.
+    """
+    return 2 * unit_roundoff(dtype)
+
+
+def position_rounding(dtype: torch.dtype, positions: int) -> float:
+    r"""7(n+1)ε₀: how far the hats in floating point can be from a one-hot code (claim ``position-precision``).
+
+    At token s, z = (1+δ)/s with |δ| ≤ 2ε₀. A ramp relu(1 − kz) is off by at most ε₀ where kz < 1, by ε₀kz from the
+    product and ε₀(1 − kz) from the difference; where kz ≥ 1 it is exactly 0, since rounding is monotone. Hat t weighs
+    three ramps with t, −2t and t, and 2 ≤ t ≤ n:
+
+    - t ≥ s + 2: all three ramps are 0, so the hat is exactly 0.
+    - t = s + 1: one ramp, which is at most δ + ε₀; tδ + tε₀ ≤ 3nε₀.
+    - t = s: slopes beside the peak are at most t(t+1), which moves it by (t+1)δ; the ramps 3tε₀, products and sums
+      3ε₀; 5(n+1)ε₀.
+    - t = s − 1: the slope t(t+1) at most beside the end of the hat, tδ; the ramps 4tε₀; products and sums, of terms
+      that add up to 4, 12ε₀; 6(t+2)ε₀ ≤ 6(n+1)ε₀.
+    - t < s − 1: a line runs through the three ramps and δ cancels; the ramps 4tε₀; three roundings of terms that add
+      up to 4t(1 − t/s); together at most 16s/3·ε₀, at t = 2s/3.
+
+    One more unit is for the products of these small terms, while the total is below 1.
+    """
+    return 7 * (positions + 1) * unit_roundoff(dtype)
+
+
+def rising_rounding(dtype: torch.dtype, positions: int) -> float:
+    r"""20(n+1)²ε₀: the same for hats made of ramps relu(kz − 1), which rise with z (claim ``position-precision``).
+
+    At token s a ramp is at most (k/s)(1+δ), and its product and difference lose ε₀k/s each: 8t(t+1)ε₀/s in a hat.
+    Products and sums of terms that add up to 4t(t/s − 1) lose three roundings, 12t²ε₀/s; δ acts as on falling ramps.
+    """
+    return 20 * (positions + 1) ** 2 * unit_roundoff(dtype)
+
+
+def most_positions(dtype: torch.dtype) -> int:
+    """The largest n with :func:`position_rounding` ≤ 1/4, from which a second layer makes the code exact.
+
+    It counts the start token, and is less than :func:`first_collision` (claim ``position-precision``).
+    """
+    return math.floor(1 / (28 * unit_roundoff(dtype))) - 1

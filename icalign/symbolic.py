@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import sympy as sp
+from sympy.matrices.expressions.diagonal import DiagMatrix
 from sympy.matrices.expressions.special import OneMatrix
 
-from .forms import Form, PiecewiseLinear
+from .forms import Form, PiecewiseLinear, split
 from .spec import Block, FeedForward, Head
 from .stream import Stream
 
@@ -108,19 +109,30 @@ class FeedForwardMatrices:
         """One component of what the layer adds to the given row of a token, each ReLU written as Max(·, 0).
 
         Raises:
-            ValueError: a hidden unit that the row reads has several components.
+            ValueError: a hidden unit that the row reads has several components, and not each its own.
         """
         total = self.second_bias.blocks[row, 0][component, 0]
         for unit in range(self.second.blockshape[1]):
             weight = self.second.blocks[row, unit]
             if isinstance(weight, sp.ZeroMatrix):
                 continue
-            if weight.shape[1] != 1:
-                raise ValueError(f"hidden unit {unit} has {weight.shape[1]} components, expected 1")
             parts = [self.first.blocks[unit, k] * token.blocks[k, 0] for k in range(token.blockshape[0])]
             before = sp.MatAdd(*parts, self.first_bias.blocks[unit, 0]).doit()
-            total += weight[component, 0] * sp.Max(scalar(before), 0)
+            if weight.shape[1] == 1:
+                total += weight[component, 0] * sp.Max(scalar(before), 0)
+            else:
+                total += _own(weight, unit, component) * sp.Max(sp.expand(before[component, 0]), 0)
         return total
+
+
+def _own(weight: sp.MatrixExpr, unit: int, component: Any) -> sp.Expr:
+    """The entry [component, component] of a diagonal weight, whose other entries in the row are 0."""
+    factor, rest = split(weight)
+    if isinstance(rest, sp.Identity):
+        return factor
+    if isinstance(rest, DiagMatrix):
+        return factor * rest.args[0][component, 0]
+    raise ValueError(f"hidden unit {unit} has {weight.shape[1]} components, expected 1 or a diagonal weight")
 
 
 def _constant(value: Any, rows: sp.Expr, columns: Any = 1) -> sp.MatrixExpr:

@@ -14,6 +14,7 @@ from typing import Any
 import sympy as sp
 import torch
 from jaxtyping import Bool, Float
+from sympy.matrices.expressions.diagonal import DiagMatrix
 from torch import Tensor, nn
 
 from .bounds import unit_roundoff
@@ -55,6 +56,7 @@ class _Substitution:
         self.dtype = dtype
         self.matrices: dict[str, list[list[Fraction]]] = {}
         self.scalars: dict[Any, sp.Expr] = {}
+        self.known: dict[Any, Fraction] = {}
         for symbol, value in values.items():
             if isinstance(symbol, sp.MatrixSymbol):
                 self.matrices[symbol.name] = [[Fraction(entry) for entry in row] for row in value.double().tolist()]
@@ -62,10 +64,12 @@ class _Substitution:
                 self.scalars[symbol] = exact_number(value)
 
     def scalar(self, expr: Any) -> Fraction:
-        value = sp.sympify(expr).subs(self.scalars)
-        if not value.is_Rational:
-            raise ValueError(f"the coefficient {expr} is {value} after substitution, expected a number")
-        return Fraction(int(value.p), int(value.q))
+        if expr not in self.known:
+            value = sp.sympify(expr).subs(self.scalars)
+            if not value.is_Rational:
+                raise ValueError(f"the coefficient {expr} is {value} after substitution, expected a number")
+            self.known[expr] = Fraction(int(value.p), int(value.q))
+        return self.known[expr]
 
     def size(self, expr: Any) -> int:
         value = self.scalar(expr)
@@ -74,7 +78,7 @@ class _Substitution:
         return int(value)
 
     def exact(self, expr: sp.MatrixExpr) -> list[list[Fraction]]:
-        """A coefficient: sums and products of scalars, parameter matrices, their transposes, identities."""
+        """A coefficient: sums and products of scalars, parameter matrices, their transposes, identities, formulas."""
         if isinstance(expr, sp.MatAdd):
             parts = [self.exact(part) for part in expr.args]
             return [[sum(cells, Fraction(0)) for cells in zip(*rows, strict=True)] for rows in zip(*parts, strict=True)]
@@ -93,6 +97,11 @@ class _Substitution:
                 raise ValueError(f"no value is given for the matrix {expr.name}")
             return self.matrices[expr.name]
         height, width = [self.size(size) for size in expr.shape]
+        if isinstance(expr, sp.FunctionMatrix):
+            return [[self.scalar(expr.lamda(a, b)) for b in range(width)] for a in range(height)]
+        if isinstance(expr, DiagMatrix):
+            entries = [row[0] for row in self.exact(expr.args[0])]
+            return [[entries[a] if a == b else Fraction(0) for b in range(width)] for a in range(height)]
         diagonal = isinstance(expr, sp.Identity)
         return [[Fraction(int(a == b or not diagonal)) for b in range(width)] for a in range(height)]
 
@@ -104,6 +113,8 @@ class _Substitution:
         factor, rest = split(expr)
         if isinstance(rest, sp.Identity):
             return nearest(self.scalar(factor), self.dtype) * torch.eye(rows, dtype=self.dtype)
+        if isinstance(rest, DiagMatrix):
+            return torch.diag(self.tensor(factor * rest.args[0])[:, 0])
         exact = self.exact(expr)
         if (len(exact), len(exact[0])) != (rows, columns):
             raise ValueError(f"{expr} has shape {(rows, columns)}, the value given {(len(exact), len(exact[0]))}")
@@ -230,7 +241,8 @@ class Transformer(nn.Module):
         super().__init__()
         sizes = {symbol: value for symbol, value in values.items() if isinstance(symbol, sp.Symbol)}
         self.rows = stream.at({symbol: exact_number(value) for symbol, value in sizes.items()}).slices
-        built = {id(block): TransformerBlock(block, stream, values, dtype) for block in blocks}
+        distinct = {id(block): block for block in blocks}
+        built = {name: TransformerBlock(block, stream, values, dtype) for name, block in distinct.items()}
         self.blocks = nn.ModuleList([built[id(block)] for block in blocks])
         self.requires_grad_(False)
 

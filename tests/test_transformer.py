@@ -5,6 +5,7 @@ rationals, and each entry is rounded by comparing the neighbouring numbers of th
 """
 
 import importlib
+import inspect
 import math
 import pkgutil
 from fractions import Fraction
@@ -23,7 +24,7 @@ from icalign.forms import Form, PiecewiseLinear
 from icalign.spec import Block, FeedForward, Head, LinearHead, relu
 from icalign.stream import Stream
 from icalign.symbolic import FeedForwardMatrices, HeadMatrices, SymbolicTransformer
-from icalign.symbols import M, N, W, d_x, d_y, eta, gamma
+from icalign.symbols import N, W, d_x, d_y, eta, gamma
 from icalign.transformer import Attention, Transformer, nearest, softmax_over_visible
 
 DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
@@ -81,7 +82,11 @@ def assert_same_weights(blocks: tuple[Block, ...], stream: Stream, model: Transf
 
 # --- every construction -------------------------------------------------------------------------------------------
 
-ARGUMENTS: dict[str, dict[str, Any]] = {}  # for constructions that cannot be made from a tolerance alone
+W_SAMPLE = icalign.sample_task(seed=3).W
+# for constructions that need more than one temperature
+ARGUMENTS: dict[str, dict[str, Any]] = {
+    "PlackettLuce": {"W": W_SAMPLE, "temperatures": {"gamma": 123.456, "C": 61.7}, "responses": 4},
+}
 
 
 def every_construction() -> list[type[Construction]]:
@@ -92,14 +97,7 @@ def every_construction() -> list[type[Construction]]:
     def below(kind: type[Construction]) -> list[type[Construction]]:
         return [kind, *[c for child in kind.__subclasses__() for c in below(child)]]
 
-    return [kind for kind in below(Construction)[1:] if kind.__module__.startswith("icalign.")]
-
-
-def values_of(construction: Construction, free: set[Any]) -> dict[Any, Any]:
-    """A value for every symbol: sizes from the class of tasks, the others from the attribute of their name."""
-    kind = construction.task_class
-    sizes = {d_x: kind.dim_x, d_y: kind.dim_y, N: kind.responses, M: kind.queries}
-    return {symbol: sizes[symbol] if symbol in sizes else getattr(construction, symbol.name) for symbol in free}
+    return [c for c in below(Construction)[1:] if c.__module__.startswith("icalign.") and not inspect.isabstract(c)]
 
 
 def free_symbols(symbolic: SymbolicTransformer) -> set[Any]:
@@ -114,6 +112,13 @@ def free_symbols(symbolic: SymbolicTransformer) -> set[Any]:
     return found
 
 
+def made(kind: type[Construction], dtype: torch.dtype) -> Construction:
+    arguments = dict(ARGUMENTS.get(kind.__name__, {"temperatures": {"gamma": 123.456}}))
+    if "W" in arguments:
+        arguments["W"] = arguments["W"].to(dtype)
+    return kind(**arguments, dtype=dtype)
+
+
 def test_every_construction_is_found() -> None:
     names = {kind.__name__ for kind in every_construction()}
     assert set(icalign.constructions.__all__) <= names
@@ -123,11 +128,10 @@ def test_every_construction_is_found() -> None:
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("kind", every_construction(), ids=lambda kind: kind.__name__)
 def test_the_weights_of_a_construction_are_its_matrices(kind: type[Construction], dtype: torch.dtype) -> None:
-    arguments = ARGUMENTS.get(kind.__name__, {"temperatures": {"gamma": 123.456}})
-    construction = kind(**arguments, dtype=dtype)
+    construction = made(kind, dtype)
     symbolic = construction.symbolic()
-    values = values_of(construction, free_symbols(symbolic))
-    assert_same_weights(symbolic.blocks, symbolic.stream, construction.transformer, values)
+    assert free_symbols(symbolic) <= set(construction.values)
+    assert_same_weights(symbolic.blocks, symbolic.stream, construction.transformer, construction.values)
     assert all(p.dtype == dtype for p in construction.transformer.parameters())
 
 

@@ -90,7 +90,7 @@ class Telescoped(Link):
     def decided(self, at_least: Bounds) -> bool:
         """Decide that F has the difference f and that the range does not run backwards."""
         ((index, low, high),) = self.left.limits
-        k = sp.Dummy("k", integer=True)
+        k = low + sp.Dummy("above", integer=True, nonnegative=True)
         count = _shifted(high - low + 1, at_least)
         step = _difference(self.antidifference, k, k + 1) - put(self.left.function, index, k)
         return bool(count.is_integer) and nonnegative(count) and zero(_shifted(step, at_least))

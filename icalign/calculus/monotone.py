@@ -16,8 +16,8 @@ _MOST_TERMS = 3  # terms that are matched in every order
 def dominated(small: sp.Expr, large: sp.Expr, *, strict: bool = False) -> bool:
     """Decide small ≤ large, or < when strict. True is a proof, False means only "not shown".
 
-    Sums over one range are compared term by term, log and exp by their arguments, sums of a few terms and products
-    with a common factor by what they do not share; otherwise the sign of the difference decides.
+    Sums over one range are compared term by term, log, exp and reciprocals by their arguments, sums of a few terms and
+    products with a common factor by what they do not share; otherwise the sign of the difference decides.
     """
     by_parts = real(small) and real(large) and _by_parts(small, large, strict)
     return by_parts or (positive(large - small) if strict else nonnegative(large - small))
@@ -32,6 +32,8 @@ def _by_parts(small: sp.Expr, large: sp.Expr, strict: bool) -> bool:
         return positive(small.args[0]) and dominated(small.args[0], large.args[0], strict=strict)
     if isinstance(small, sp.exp) and isinstance(large, sp.exp):
         return dominated(small.args[0], large.args[0], strict=strict)
+    if isinstance(small, sp.Pow) and isinstance(large, sp.Pow) and small.exp == large.exp and small.exp.is_negative:
+        return positive(large.base) and dominated(large.base, small.base, strict=strict)
     if (small.is_Add or large.is_Add) and _terms(small, large, strict):
         return True
     if common := _shared(sp.Mul, small, large):
@@ -52,7 +54,8 @@ def _sums(small: sp.Sum, large: sp.Sum, strict: bool) -> bool:
     right = sp.Sum(large.function, *others) if others else large.function
     k = sp.Dummy("k", integer=True)  # neither side can have it free
     both = sp.Tuple(put(left, index, k), put(right, other, k))
-    terms = reversed(list(general_term(both, k, low, high)))  # what says most comes first
+    above, below, *sizes = general_term(both, k, low, high)
+    terms = (*reversed(sizes), above, below)  # what says most comes first
     return any(dominated(*pair, strict=strict) for pair in terms)
 
 

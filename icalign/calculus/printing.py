@@ -25,6 +25,16 @@ class _Printer(LatexPrinter):  # type: ignore[misc]  # sympy comes without types
     def _print_ZeroMatrix(self, expr: Any) -> str:
         return "0"
 
+    def _print_FunctionMatrix(self, expr: Any) -> str:
+        """The formula of the entries, e.g. [k + 1] for k = 0, …, N − 1 in a column."""
+        (row, column), formula = expr.lamda.variables, expr.lamda.expr
+        ranges = [(row, expr.rows)] if expr.cols == 1 else [(row, expr.rows), (column, expr.cols)]
+        under = ", ".join([f"{self._print(index)} < {self._print(size)}" for index, size in ranges])
+        return rf"\left[{self._print(formula)}\right]_{{{under}}}"
+
+    def _print_DiagMatrix(self, expr: Any) -> str:
+        return rf"\operatorname{{diag}}{self._print(expr.args[0])}"
+
     def _print_BlockMatrix(self, expr: Any) -> str:
         height, width = expr.blockshape
         rows = [" & ".join([self.cell(expr.blocks[a, b]) for b in range(width)]) for a in range(height)]

@@ -13,7 +13,7 @@ import sympy as sp
 from sympy.concrete.expr_with_limits import ExprWithLimits
 from sympy.matrices.expressions.special import OneMatrix
 
-from .sums import cancels, gather, pull, put
+from .sums import cancels, gather, pull, put, runs_forwards
 
 _DEPTH = 4  # how many rewritings deep the search goes
 
@@ -122,10 +122,12 @@ def _one_fraction(expr: sp.Expr) -> sp.Expr:
 def _by_shape(expr: sp.Expr, strict: bool, depth: int) -> bool:
     if isinstance(expr, sp.Sum):
         return _sum(expr, strict, depth)
+    if isinstance(expr, sp.Product):
+        return _long_product(expr, strict, depth)
     if isinstance(expr, sp.Mul):
         return _product(expr, strict, depth)
     if isinstance(expr, sp.Add):
-        return _terms(expr, strict, depth) or _increasing(expr, strict, depth)
+        return _terms(expr, strict, depth) or _increasing(expr, strict, depth) or _tangent(expr, strict, depth)
     if isinstance(expr, sp.Pow):
         if expr.exp.is_Integer and expr.exp % 2 == 0 and not strict:
             return real(expr.base)
@@ -173,6 +175,15 @@ def _product(expr: sp.Mul, strict: bool, depth: int) -> bool:
     return sign == 1
 
 
+def _long_product(expr: sp.Product, strict: bool, depth: int) -> bool:
+    """Factor by factor, where the range is known not to run backwards; an empty product is 1."""
+    *inner, (index, low, high) = expr.limits
+    body = sp.Product(expr.function, *inner) if inner else expr.function
+    if not runs_forwards(low, high):
+        return False
+    return any(_decide(factor, strict, depth - 1) for factor in general_term(body, index, low, high))
+
+
 def _terms(expr: sp.Add, strict: bool, depth: int) -> bool:
     """All terms ≥ 0, and for > 0 one of them > 0."""
     if not all([_decide(term, False, depth - 1) for term in expr.args]):
@@ -194,6 +205,17 @@ def _increasing(expr: sp.Add, strict: bool, depth: int) -> bool:
             if split is _exponential or (_decide(up[1], True, depth - 1) and _decide(down[1], True, depth - 1)):
                 return _decide(sp.expand(up[1] - down[1]), strict, depth - 1)
     return False
+
+
+def _tangent(expr: sp.Add, strict: bool, depth: int) -> bool:
+    """e^a ≥ 1 + a, where c·e^a with c ≥ 0 is the only exponential: the sign of the sum with c + c·a in its place."""
+    exponentials = [term for term in expr.args if term.has(sp.exp)]
+    if len(exponentials) != 1:
+        return False
+    factor, exponent = _exponential(exponentials[0])
+    if factor.has(sp.exp) or exponent.has(sp.exp) or not (real(exponent) and _decide(factor, False, depth - 1)):
+        return False
+    return _decide(sp.expand(expr - exponentials[0] + factor * (1 + exponent)), strict, depth - 1)
 
 
 def _exponential(term: sp.Expr) -> tuple[sp.Expr, sp.Expr] | None:

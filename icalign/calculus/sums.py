@@ -188,6 +188,47 @@ def _by_ends(expr: Any) -> Any:
     return top - bottom if isinstance(expr, sp.Sum) else top / bottom
 
 
+def _peeled(expr: Any) -> Any:
+    """Sums and products of one summand over ranges that end an integer apart, by the shortest and what it lacks.
+
+    Σ_{a≤k≤b+1} f(k) = Σ_{a≤k≤b} f(k) + f(b+1), and Π likewise, where b ≥ a − 1 is known.
+    """
+    shortest: dict[tuple[Any, ...], sp.Expr] = {}
+
+    def kind(node: Any) -> tuple[Any, ...]:
+        ((index, low, _),) = node.limits
+        return type(node), put(node.function, index, _name(_height(node.function), node.function)), low
+
+    def known(node: Any) -> bool:
+        return isinstance(node, sp.Sum | sp.Product) and len(node.limits) == 1
+
+    for node in sorted([node for node in expr.atoms(sp.Sum, sp.Product) if known(node)], key=sp.default_sort_key):
+        _, low, high = node.limits[0]
+        other = shortest.get(kind(node))
+        if runs_forwards(low, high) and (other is None or bool((other - high).is_positive)):
+            shortest[kind(node)] = high
+
+    def peel(node: Any) -> Any:
+        index, low, high = node.limits[0]
+        end = shortest.get(kind(node), high)
+        more = sp.expand(high - end)
+        if not (more.is_Integer and more > 0):
+            return node
+        last = [put(node.function, index, end + step) for step in range(1, int(more) + 1)]
+        rest = node.func(node.function, (index, low, end))
+        return sp.Add(rest, *last) if isinstance(node, sp.Sum) else sp.Mul(rest, *last)
+
+    return expr.replace(known, peel)
+
+
+def _without_max(expr: sp.Expr) -> sp.Expr:
+    """max(a, b) of two numbers as (a + b + |a − b|)/2, so that relu(a) − relu(−a) is a."""
+    return expr.replace(
+        lambda e: isinstance(e, sp.Max) and len(e.args) == 2,
+        lambda e: (e.args[0] + e.args[1] + sp.Abs(e.args[0] - e.args[1])) / 2,
+    )
+
+
 def _one_term(expr: sp.Expr) -> sp.Expr:
     """Sums whose range is one number as their only term."""
     return expr.replace(
@@ -211,6 +252,10 @@ def zero(expr: Any) -> bool:
     if cancels(expr):
         return True
     if expr.has(sp.Sum, sp.Product) and (cancels(_by_ends(pull(sp.expand(expr)))) or cancels(_one_term(expr))):
+        return True
+    if expr.has(sp.Sum, sp.Product) and cancels(_peeled(pull(expr))):
+        return True
+    if expr.has(sp.Max) and cancels(_without_max(expr)):
         return True
     try:
         return bool(sp.simplify(sp.expand_log(_opaque(pull(sp.expand(expr))))) == 0)

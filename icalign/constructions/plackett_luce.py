@@ -141,9 +141,20 @@ class PlackettLuce(GradientStep):
 
     def _rounding(self) -> float:
         kind = self.task_class
-        selecting, weighing = self._largest_logits().values()
         once = bounds.plackett_luce_rounding(
-            self.dtype, self.eta, selecting, weighing, kind.responses, kind.dim_x, kind.dim_y, kind.radius
+            self.dtype,
+            self.eta,
+            self.temperatures["gamma"],
+            self.temperatures["C"],
+            kind.min_gap,
+            kind.spread,
+            kind.largest_reward,
+            bounds.score_spread(self.furthest, kind.radius),
+            kind.responses,
+            kind.dim_x,
+            kind.dim_y,
+            self.reach + self.furthest - self.norm,
+            kind.radius,
         )
         adding = (self.steps + 1) * self.steps * self.longest * bounds.unit_roundoff(self.dtype)
         return float(self.growth * (once + adding))
