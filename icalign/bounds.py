@@ -8,6 +8,7 @@ that runs.
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import sympy as sp
@@ -23,7 +24,12 @@ def unit_roundoff(dtype: torch.dtype) -> float:
 
 
 def _exp(x: Any) -> Any:
-    return sp.exp(x) if isinstance(x, sp.Basic) else torch.exp(x) if isinstance(x, torch.Tensor) else math.exp(x)
+    if isinstance(x, sp.Basic | torch.Tensor):
+        return sp.exp(x) if isinstance(x, sp.Basic) else torch.exp(x)
+    try:
+        return math.exp(x)
+    except OverflowError:
+        return math.inf
 
 
 def _log(x: Any) -> Any:
@@ -32,7 +38,7 @@ def _log(x: Any) -> Any:
 
 def share(q: Any) -> Any:
     """q/(1+q): the part of the attention that goes to a crowd q times as heavy as the winner."""
-    return q / (1 + q)
+    return 1.0 if isinstance(q, float) and q == math.inf else q / (1 + q)
 
 
 def crowd(gamma: Any, gap: Any, responses: Any) -> Any:
@@ -273,14 +279,14 @@ def field_rounding(
 def score_range(omega: Any, radius: Any) -> tuple[Any, Any]:
     r"""(Z_lo, Z_hi): where the reduced scores Z = 2⟨Wx,y⟩ − ‖y‖² of a class lie (theory §0).
 
-    With ‖Wx‖ ≤ ω and ‖y‖ ≤ B, the radius, −2ωB − B² ≤ Z ≤ ω² − (ω − min(ω, B))².
+    With ‖Wx‖ ≤ ω and ‖y‖ ≤ B, the radius, −2ωB − B² ≤ Z ≤ c(2ω − c) = ω² − (ω − c)², c = min(ω, B).
 
     Args:
         omega: ω, the spectral norm of W for unit queries, or another bound on ‖Wx‖.
         radius: bound on ‖y‖.
     """
     closest = sp.Min(omega, radius) if isinstance(omega, sp.Basic) else min(omega, radius)
-    return -2 * omega * radius - radius**2, omega**2 - (omega - closest) ** 2
+    return -2 * omega * radius - radius**2, closest * (2 * omega - closest)
 
 
 def score_spread(omega: Any, radius: Any) -> Any:
@@ -306,7 +312,7 @@ def winner_crowd(gamma: Any, gap: Any, spread: Any, responses: Any, block: Any) 
     """
     xi, live = _exp(-gamma * gap), responses - block
     back = _exp(-gamma * (spread + (live + 2) * gap))
-    return (xi * (1 - xi**live) + back * (1 - xi ** (block - 1))) / (1 - xi)
+    return xi * (1 - xi**live) / (1 - xi) + back * (1 - xi ** (block - 1)) / (1 - xi)
 
 
 def field_crowd(mask: Any, score_spread: Any, responses: Any, block: Any) -> Any:
@@ -314,7 +320,8 @@ def field_crowd(mask: Any, score_spread: Any, responses: Any, block: Any) -> Any
 
     Claim ``theorem-3-3``: k−1 scores, held back by C, against N−k+1; scores spread over R_Z.
     """
-    return (block - 1) * _exp(score_spread - mask) / (responses - block + 1)
+    each = (block - 1) / (responses - block + 1)
+    return each if each == 0 else each * _exp(score_spread - mask)  # the weight may be ∞, and 0·∞ is no number
 
 
 def plackett_luce_error(
@@ -392,7 +399,7 @@ def crowd_rounding(
     if max(kappa, larger) > 1:  # the dtype resolves no difference of logits
         return math.inf
     moved = 2 * radius * share(crowd * math.exp(kappa)) * math.expm1(2 * larger)
-    return attention_rounding(dtype, logit, tokens, radius) + moved
+    return float(attention_rounding(dtype, logit, tokens, radius) + moved)
 
 
 def flags_are_exact(
@@ -471,7 +478,7 @@ def expansion(eta: Any, curvature: Any) -> Any:
 def many_steps_growth(eta: Any, curvature: Any, steps: Any) -> Any:
     r"""Σ_{t<T} max(1, ηΛ−1)^t: how the error δ of one step adds up over T steps (claim ``many-steps-stable``).
 
-    T for η ≤ 2/Λ.
+    T for η ≤ 2/Λ; ∞ for numbers that no float holds.
 
     Args:
         eta: η.
@@ -482,7 +489,10 @@ def many_steps_growth(eta: Any, curvature: Any, steps: Any) -> Any:
     if any([isinstance(value, sp.Basic) for value in (eta, curvature, steps)]):
         t = sp.Symbol("t", integer=True)
         return sp.Sum(factor**t, (t, 0, steps - 1))
-    return math.fsum([factor**t for t in range(steps)])
+    try:
+        return math.fsum([factor**t for t in range(steps)])
+    except OverflowError:
+        return math.inf
 
 
 def many_steps_gap(eta: Any, distance_squared: Any, steps: Any) -> Any:
@@ -496,6 +506,20 @@ def many_steps_gap(eta: Any, distance_squared: Any, steps: Any) -> Any:
         steps: T.
     """
     return distance_squared / (2 * eta * steps)
+
+
+def commit_rounding(dtype: torch.dtype, steps: int, longest: float) -> float:
+    r"""(T+1)Uε₀: what moving u to v can lose in one of T steps (claim ``many-steps``, part commit).
+
+    relu(u) − relu(−u) is exactly u, and v + u, at most TU long, is rounded once; one unit of U is for the products of
+    small terms. In the rows flag, top and u the layer subtracts what stands there: they are exactly 0.
+
+    Args:
+        dtype: of the computation.
+        steps: T.
+        longest: U = 2η(N−1)D₀.
+    """
+    return (steps + 1) * longest * unit_roundoff(dtype)
 
 
 def sure_elimination(gap: Any, spread: Any, responses: Any) -> Any:
@@ -629,3 +653,554 @@ def most_positions(dtype: torch.dtype) -> int:
     It counts the start token, and is less than :func:`first_collision` (claim ``position-precision``).
     """
     return math.floor(1 / (28 * unit_roundoff(dtype))) - 1
+
+
+def query_leak(gamma_1: Any, gamma_2: Any, spread: Any, overlap: Any, responses: Any, queries: Any) -> Any:
+    r"""(M−1)N e^{−(γ₁(1−ρ)−γ₂R)}: the weight of all responses to other queries, beside a winner of 1 (``mq-bound``).
+
+    Args:
+        gamma_1: γ₁, the inverse temperature of the queries' inner products.
+        gamma_2: γ₂, that of the rewards.
+        spread: R, high − low.
+        overlap: ρ, the largest inner product of two queries; 0 with one-hot identifiers (claim ``mq-query-ids``).
+        responses: N.
+        queries: M.
+    """
+    return (queries - 1) * responses * _exp(-(gamma_1 * (1 - overlap) - gamma_2 * spread))
+
+
+def query_crowd(gamma_1: Any, gamma_2: Any, gap: Any, spread: Any, overlap: Any, responses: Any, queries: Any) -> Any:
+    r"""q = (N−1)e^{−γ₂Δ} + (M−1)N e^{−(γ₁(1−ρ)−γ₂R)}: all losers beside a winner of weight 1 (claim ``mq-bound``).
+
+    The query's own losers, :func:`crowd`, and the rest, :func:`query_leak`; Δ is the gap.
+    """
+    return crowd(gamma_2, gap, responses) + query_leak(gamma_1, gamma_2, spread, overlap, responses, queries)
+
+
+def query_temperatures(
+    tolerance: Any, gap: Any, spread: Any, overlap: Any, responses: Any, queries: Any
+) -> tuple[Any, Any]:
+    r"""(γ₁, γ₂) at which :func:`query_crowd` is ε (claim ``mq-bound``).
+
+    .. math:: γ_2 = \log(2(N-1)/ε)/Δ, \qquad γ_1 = \bigl(γ_2R + \log(2(M-1)N/ε)\bigr)/(1-ρ)
+
+    Args:
+        tolerance: ε, 0 < ε < 2.
+        gap: Δ.
+        spread: R.
+        overlap: ρ < 1.
+        responses: N ≥ 2.
+        queries: M ≥ 2.
+    """
+    gamma_2 = _log(2 * (responses - 1) / tolerance) / gap
+    return (gamma_2 * spread + _log(2 * (queries - 1) * responses / tolerance)) / (1 - overlap), gamma_2
+
+
+def query_temperature_floor(tolerance: Any, overlap: Any) -> Any:
+    r"""log(1/ε − 1)/(1−ρ): no smaller γ₁ leaves every winner 1 − ε, whatever γ₂ is (claim ``mq-duplicates``)."""
+    return _log(1 / tolerance - 1) / (1 - overlap)
+
+
+def critical_ratio(advantage: Any, overlap: Any, norm_squared: Any = 1) -> Any:
+    r"""(r^b − r^a)/(‖x^a‖² − ⟨x^a,x^b⟩): above this γ₁/γ₂, query a prefers its own response (``mq-critical-ratio``).
+
+    Args:
+        advantage: r^b − r^a, by how much the response to query b has the larger reward.
+        overlap: ⟨x^a, x^b⟩.
+        norm_squared: ‖x^a‖², larger than the overlap.
+    """
+    return advantage / (norm_squared - overlap)
+
+
+def query_selection_error(
+    gamma_1: Any,
+    gamma_2: Any,
+    gap: Any,
+    spread: Any,
+    overlap: Any,
+    responses: Any,
+    queries: Any,
+    distance: Any,
+    diameter: Any,
+) -> Any:
+    r"""D(N−1)e^{−γ₂Δ} + D₀(M−1)N e^{−(γ₁(1−ρ)−γ₂R)} ≥ ‖best − y₁^a‖ (claim ``mq-outcome``).
+
+    Args:
+        gamma_1: γ₁.
+        gamma_2: γ₂.
+        gap: Δ.
+        spread: R.
+        overlap: ρ.
+        responses: N.
+        queries: M.
+        distance: D, the largest distance between responses to one query.
+        diameter: D₀, the largest between responses to any.
+    """
+    own = distance * crowd(gamma_2, gap, responses)
+    return own + diameter * query_leak(gamma_1, gamma_2, spread, overlap, responses, queries)
+
+
+def query_selection_rounding(
+    dtype: torch.dtype, gamma_1: float, gamma_2: float, largest_reward: float, tokens: int, dim_x: int, radius: float
+) -> float:
+    r"""How far the head that selects per query, in floating point, can be from the same head in real arithmetic.
+
+    A logit γ₁⟨x,x′⟩ + γ₂r is a sum of d_x + 1 products whose first factors are rounded: it loses at most (d_x + 3)ε₀
+    of L = γ₁ + γ₂·max|r|. The norms and overlaps of unit queries are known to (d_x + 4)ε₀, which costs as much again.
+    So a logit is as good as a single product that is larger by d_x + 4, and :func:`attention_rounding` covers the rest.
+    """
+    largest = gamma_1 + gamma_2 * largest_reward
+    return attention_rounding(dtype, (dim_x + 4) * largest, tokens, radius)
+
+
+def mask_temperatures(margin: Any, gap: Any, spread: Any) -> tuple[Any, Any]:
+    """(γ₁, c) = ((g+1)/Δ, (g+1)(2+R/Δ)): every margin of a masked round is at least g (claim ``mask-selection``).
+
+    Args:
+        margin: g > 0.
+        gap: Δ.
+        spread: R.
+    """
+    return (margin + 1) / gap, (margin + 1) * (2 + spread / gap)
+
+
+def mask_margin(gamma: float, mask: float, gap: float, spread: float) -> float:
+    r"""g = min(γ₁Δ, (c − γ₁R)/2) − 1: the margin that γ₁ and c give; :func:`mask_temperatures` gives them for g."""
+    return min(gamma * gap, (mask - gamma * spread) / 2) - 1
+
+
+def mask_crowd(margin: Any) -> Any:
+    r"""ξ(1+ξ)/(1−ξ), ξ = e^{−g}: what all others weigh beside the next best, for every N (claim ``mask-selection``).
+
+    Live responses, and a start token after them, have margins g, 2g, …; those taken have 2g, 3g, ….
+    """
+    xi = _exp(-margin)
+    return xi * (1 + xi) / (1 - xi)
+
+
+def mask_miss(margin: Any) -> Any:
+    """(5/2)e^{−g} ≥ the share of :func:`mask_crowd`, if e^{−g} ≤ 3/7 (claim ``mask-selection``)."""
+    return 5 * _exp(-margin) / 2
+
+
+def sink_logit(low: Any, high: Any, mask: Any) -> Any:
+    """(low + high − c)/2: the start token's logit, for logits in [low, high] that c lowers (claim ``stop-sink``).
+
+    σ for the ends γ₁·low, γ₁·high and the mask c; σ′ for Z_lo, Z_hi and c′.
+    """
+    return (low + high - mask) / 2
+
+
+def causal_error(reach: Any, margin: Any, field_margin: Any, field_mask: Any, responses: Any) -> Any:
+    r"""How far u is from the online step at any position, if (5/2)(N−1)max(c, c′)e^{−g} ≤ 1 (claim ``causal-theorem``).
+
+    .. math:: U\,\bigl[\tfrac52 e^{-g} + \tfrac5{16}(N-2)\,c' e^{-g} + (N-1)\,e^{1-h}\bigr], \quad U = 2η(N-1)D_0
+
+    Args:
+        reach: U, the longest that u can be.
+        margin: g.
+        field_margin: h = (c′ − R_Z)/2; below 1 the last term exceeds U, so the bound is true and says nothing.
+        field_mask: c′.
+        responses: N.
+    """
+    missed = mask_miss(margin)
+    leaked = (responses - 2) * field_mask * missed / 8
+    return reach * (missed + leaked + (responses - 1) * _exp(1 - field_margin))
+
+
+def causal_field_margins(tolerance: Any, reach: Any, responses: Any) -> tuple[Any, Any]:
+    """What h must be at least, for a tolerance: 1 and 1 + log(2(N−1)U/tol) (claim ``causal-theorem``)."""
+    return 1, 1 + _log(2 * (responses - 1) * reach / tolerance)
+
+
+def causal_margins(
+    tolerance: Any, reach: Any, field_mask: Any, gap: Any, spread: Any, responses: Any
+) -> tuple[Any, Any, Any]:
+    r"""What g must be at least, for a tolerance (claim ``causal-theorem``).
+
+    .. math:: \log\frac{2U}{\mathrm{tol}}\bigl(\tfrac52 + \tfrac5{16}(N-2)c'\bigr), \quad \log\tfrac52(N-1)c',
+              \quad ℓ + \log(2ℓ+4), \; ℓ = \log\tfrac52(N-1)(2+R/Δ)
+
+    The first meets the tolerance; with the other two (5/2)(N−1)max(c, c′)e^{−g} ≤ 1.
+    """
+    wide = _log(5 * (responses - 1) * (2 + spread / gap) / 2)
+    return (
+        _log(reach * (40 + 5 * (responses - 2) * field_mask) / (8 * tolerance)),
+        _log(5 * (responses - 1) * field_mask / 2),
+        wide + _log(2 * wide + 4),
+    )
+
+
+def mask_rounding(dtype: torch.dtype, margin: float, largest_logit: float, tokens: int, radius: float = 1.0) -> float:
+    r"""How far rounding moves what the selecting head of a masked round writes, for values no longer than the radius.
+
+    Its logits are sums of two products, as much as one product twice as large, and all but one of the tokens weigh
+    :func:`mask_crowd` together: :func:`crowd_rounding`. An entry of m, at most 2, is added to besides: 2ε₀, here times
+    the radius. With radius 1 this is the slip of claims ``mask-selection`` and ``causal-theorem`` in floating point.
+    """
+    head = crowd_rounding(dtype, 0.0, 2 * largest_logit, mask_crowd(margin), tokens, radius)
+    return head + 2 * radius * unit_roundoff(dtype)
+
+
+def mask_holds(masks: tuple[float, ...], margin: float, slip: float, responses: int) -> bool:
+    r"""Whether the induction of ``mask-selection`` goes through for masks that each round moves by the slip as well.
+
+    With E = (N−1)(q/(1+q) + slip), q = :func:`mask_crowd`, it needs g > 0 and cE ≤ 1, c′E ≤ 1.
+    """
+    return margin > 0 and max(masks) * (responses - 1) * (share(mask_crowd(margin)) + slip) <= 1
+
+
+def causal_rounding(
+    dtype: torch.dtype,
+    eta: float,
+    margin: float,
+    selecting_logit: float,
+    field_margin: float,
+    field_mask: float,
+    responses: int,
+    dim_x: int,
+    dim_y: int,
+    reach: float,
+    radius: float,
+) -> float:
+    r"""How far y − u after N−1 masked rounds in floating point can be from what :func:`causal_error` bounds.
+
+    The heads see N+1 tokens. For the selecting one, A₁ = :func:`mask_rounding`. The logits of the other are at most
+    reach² + 1 on live tokens, and lose (d_x + d_y + 6)ε₀ of that; on the others 2c′ more, and these weigh (N−1)e^{1−h}
+    at most: A₂ = :func:`crowd_rounding`. Values and sums round as in :func:`plackett_luce_rounding`, n = N−1:
+
+    .. math:: 2ηn(A_1 + A_2) + \bigl(8ηn + 2n(4ηn + 2η) + 1 + 4ηn\bigr)\,\mathrm{radius}\,ε_0.
+
+    Besides, a round moves the mask by the slip μ, :func:`mask_rounding` with radius 1, beyond (5/2)e^{−g}. As in the
+    theorem, (k−1)μ in round k moves the mean by D₀c′(k−1)μ/4, in all rounds by 2ηD₀·n(n−1)c′μ/8.
+    """
+    n, tokens, unit = responses - 1, responses + 1, unit_roundoff(dtype)
+    selecting = mask_rounding(dtype, margin, selecting_logit, tokens, radius)
+    live = (dim_x + dim_y + 6) * (reach**2 + 1)
+    weighing = crowd_rounding(dtype, live, live + 4 * field_mask, n * math.exp(1 - field_margin), tokens, radius)
+    adding = 8 * eta * n + 2 * n * (4 * eta * n + 2 * eta) + 1 + 4 * eta * n
+    moved = n * (n - 1) * field_mask * mask_rounding(dtype, margin, selecting_logit, tokens) / 2
+    return 2 * eta * n * (selecting + weighing) + (adding * unit + eta * moved) * radius
+
+
+@cache
+def sink_coefficients(pairs: int) -> tuple[sp.Rational, ...]:
+    r"""a_1, …, a_P with Σ a_k = 1 and Σ a_k k^{2m} = 0 for 0 < m < P: how P pairs of heads at ε, 2ε, … are combined.
+
+    .. math:: a_k = \frac{2\,(-1)^{k-1}\,(P!)^2}{(P-k)!\,(P+k)!}
+
+    Lagrange's interpolation at 0 through the nodes 1, 4, …, P² (claim ``sink-linear-attention``).
+    """
+    square = math.factorial(pairs) ** 2
+    places = range(1, pairs + 1)
+    below = [math.factorial(pairs - k) * math.factorial(pairs + k) for k in places]
+    return tuple([sp.Rational(2 * (-1) ** (k - 1) * square, n) for k, n in zip(places, below, strict=True)])
+
+
+def _over_pairs(term: Any, epsilon: Any, pairs: int) -> Any:
+    """Σ_k |a_k| term(kε)/(kε)."""
+    exact = isinstance(epsilon, sp.Basic)
+    sizes = [abs(a) if exact else float(abs(a)) for a in sink_coefficients(pairs)]
+    return sum([size * term(k * epsilon) / (k * epsilon) for k, size in enumerate(sizes, 1)])
+
+
+def _sinh(x: Any) -> Any:
+    return (sp.exp(x) - sp.exp(-x)) / 2 if isinstance(x, sp.Basic) else math.sinh(x)
+
+
+def sink_curvature(epsilon: Any, pairs: int = 1) -> Any:
+    r"""|Σ_k a_k sinh(kε)/(kε) − 1|: what P pairs are off by because exponentials bend (``sink-linear-attention``).
+
+    sinh ε/ε − 1 for one pair, (1 − sinh ε/ε·(4 − cosh ε)/3) for two. Symbols get this form, numbers its series, whose
+    terms have one sign: Σ_{m≥P} |Σ_k a_k k^{2m}| ε^{2m}/(2m+1)!.
+
+    Args:
+        epsilon: ε > 0.
+        pairs: P.
+    """
+    if isinstance(epsilon, sp.Basic):
+        parts = enumerate(sink_coefficients(pairs), 1)
+        total = sum([a * _sinh(k * epsilon) / (k * epsilon) for k, a in parts])
+        return (-1) ** (pairs - 1) * (total - 1)
+    return math.fsum([size * epsilon ** (2 * m) for m, size in enumerate(_curvature_series(pairs), pairs)])
+
+
+@cache
+def _curvature_series(pairs: int) -> list[float]:
+    """|Σ_k a_k k^{2m}|/(2m+1)! for m from P on, as many as matter for Pε below 10."""
+    coefficients = sink_coefficients(pairs)
+    powers = range(pairs, pairs + 40)
+    moments = [abs(sum([a * k ** (2 * m) for k, a in enumerate(coefficients, 1)])) for m in powers]
+    return [float(moment / math.factorial(2 * m + 1)) for m, moment in zip(powers, moments, strict=True)]
+
+
+def sink_leak(epsilon: Any, lambda_: Any, tokens: Any, pairs: int = 1) -> Any:
+    r"""n e^{−λ} Σ_k |a_k| sinh(2kε)/(kε): what P pairs are off by because n tokens weigh something beside the sink.
+
+    n e^{−λ} sinh(2ε)/ε for one pair (claim ``sink-linear-attention``).
+
+    Args:
+        epsilon: ε > 0.
+        lambda_: λ, the logit of the sink.
+        tokens: n, those beside the sink.
+        pairs: P.
+    """
+    return tokens * _exp(-lambda_) * _over_pairs(lambda x: _sinh(2 * x), epsilon, pairs)
+
+
+def sink_error(epsilon: Any, lambda_: Any, tokens: Any, pairs: int = 1) -> Any:
+    """:func:`sink_curvature` + :func:`sink_leak`: how far Σ w_j v_j is from Σ z_j v_j, |z_j| ≤ 1, over Σ‖v_j‖.
+
+    Claim ``sink-linear-attention``.
+    """
+    return sink_curvature(epsilon, pairs) + sink_leak(epsilon, lambda_, tokens, pairs)
+
+
+def sink_order(epsilon: Any, pairs: int = 1) -> Any:
+    r"""(P!)²/(2P+1)!·(2 sinh(ε/2))^{2P} ≥ :func:`sink_curvature`, and equal to it to leading order ε^{2P}."""
+    size = sp.Rational(math.factorial(pairs) ** 2, math.factorial(2 * pairs + 1))
+    return (size if isinstance(epsilon, sp.Basic) else float(size)) * (2 * _sinh(epsilon / 2)) ** (2 * pairs)
+
+
+def sink_temperatures(curvature: float, leak: float, tokens: int, pairs: int = 1) -> tuple[float, float]:
+    r"""(ε, λ) at which :func:`sink_order` is the first number, or less, and :func:`sink_leak` the second.
+
+    .. math:: 2\sinh(ε/2) = \min\bigl(1, ((2P+1)!/(P!)^2\;\mathrm{curvature})^{1/2P}\bigr), \qquad
+              λ = \log\bigl(n \sum_k |a_k| \sinh(2kε)/(kε) \,/\, \mathrm{leak}\bigr)
+    """
+    order = math.factorial(2 * pairs + 1) / math.factorial(pairs) ** 2
+    epsilon = 2 * math.asinh(min(1.0, (order * curvature) ** (1 / (2 * pairs))) / 2)
+    return epsilon, math.log(sink_leak(epsilon, 0.0, tokens, pairs) / leak)
+
+
+def sink_rounding(dtype: torch.dtype, epsilon: float, lambda_: float, tokens: int, dim: int, pairs: int = 1) -> float:
+    r"""How far P pairs in floating point can be from the same pairs in real arithmetic, over Σ‖v_j‖ (with the sink's).
+
+    A head's logits kε⟨x,x′⟩ lose (d + 4)kε·ε₀, and the subtraction of λ from them loses (λ + kε)ε₀. Exponentials,
+    quotients, scaled values lose 8ε₀, the sums over n tokens and the sink 2(n+1)ε₀. All this is relative to what the
+    head adds, at most |a_k|e^{kε}/(2kε); 2P heads are added up, each with one more rounding of the sum so far. λ itself
+    is rounded alike in all heads, which moves the result by λε₀ of itself. Together, with T = Σ_k |a_k|e^{kε}/(kε),
+
+    .. math:: T\,(λ + 2n + 2P + 12 + (d + 5)Pε)\,ε_0 + (λ + 4)\,ε_0 \sum_k |a_k| \sinh(kε)/(kε),
+
+    and a hundredth of it for the products of these small terms. So it is about (λ + 2n + 14)ε₀/ε for one pair; the n
+    is what sums can lose at worst and seldom do. ∞ where the weights e^{−λ−Pε} are below the normal range.
+    """
+    unit = unit_roundoff(dtype)
+    if lambda_ + pairs * epsilon > -math.log(torch.finfo(dtype).smallest_normal) - 1:
+        return math.inf
+    added = _over_pairs(math.exp, epsilon, pairs)
+    units = lambda_ + 2 * tokens + 2 * pairs + 12 + (dim + 5) * pairs * epsilon
+    if units * unit > 0.01:
+        return math.inf
+    return float(1.01 * unit * (added * units + (lambda_ + 4) * _over_pairs(math.sinh, epsilon, pairs)))
+
+
+def strangers(
+    gamma_1: Any,
+    gamma_2: Any,
+    gap: Any,
+    spread: Any,
+    overlap: Any,
+    responses: Any,
+    queries: Any,
+    block: Any,
+    sinks: Any = 1,
+) -> Any:
+    r"""In block k, the weight of other queries' responses and the sink beside the best live response of the own query.
+
+    .. math:: \Bigl((M-1)\frac{1-ξ^N}{1-ξ} + \mathrm{sinks}\Bigr)\,e^{γ_2(R-(N-k)Δ) - γ_1(1-ρ)}, \quad ξ = e^{-γ_2Δ}
+
+    Claim ``mq-theorem``: the rewards of a query are Δ apart, none is above high, and the best live one is (N−k)Δ above
+    low at least. The sink counts as a response of reward low to a query that is orthogonal to all.
+
+    Args:
+        gamma_1: γ₁.
+        gamma_2: γ₂ > 0.
+        gap: Δ.
+        spread: R.
+        overlap: ρ < 1; at least 0 if there is a sink.
+        responses: N.
+        queries: M.
+        block: k, from 1 to N − 1.
+        sinks: 1 with a sink, 0 without.
+    """
+    xi, live = _exp(-gamma_2 * gap), responses - block
+    crowds = (queries - 1) * (1 - xi**responses) / (1 - xi) + sinks
+    return crowds * _exp(gamma_2 * (spread - live * gap) - gamma_1 * (1 - overlap))
+
+
+def field_strangers(
+    gamma_beta: Any, score_spread: Any, overlap: Any, responses: Any, queries: Any, block: Any, sinks: Any = 1
+) -> Any:
+    r"""In block k, the weight of other queries' responses and the sink beside the live field of the own query.
+
+    .. math:: \frac{(M-1)N + \mathrm{sinks}}{N-k+1}\,e^{R_Z - γ_β(1-ρ)}
+
+    Claim ``mq-theorem``; arguments as :func:`strangers`, R_Z the spread of the reduced scores. The sink counts as a
+    response y = 0, whose reduced score 0 lies in their range.
+    """
+    others = (queries - 1) * responses + sinks
+    return others / (responses - block + 1) * _exp(score_spread - gamma_beta * (1 - overlap))
+
+
+def stranger_error(
+    eta: Any,
+    gamma_1: Any,
+    gamma_2: Any,
+    gamma_beta: Any,
+    gap: Any,
+    spread: Any,
+    score_spread: Any,
+    overlap: Any,
+    responses: Any,
+    queries: Any,
+    diameter: Any,
+    sinks: Any = 1,
+) -> Any:
+    r"""2ηD₀ Σ_k [x_k/(1+x_k) + y_k/(1+y_k)]: what other queries add to the error of N−1 blocks (``mq-theorem``).
+
+    x_k is :func:`strangers`, y_k :func:`field_strangers`; the rest of the error is :func:`plackett_luce_error`.
+    """
+
+    def term(k: Any) -> Any:
+        selected = strangers(gamma_1, gamma_2, gap, spread, overlap, responses, queries, k, sinks)
+        return share(selected) + share(field_strangers(gamma_beta, score_spread, overlap, responses, queries, k, sinks))
+
+    if any([isinstance(value, sp.Basic) for value in (gamma_1, gamma_2, gamma_beta, gap, spread, responses, queries)]):
+        k = sp.Symbol("k", integer=True)
+        return 2 * eta * diameter * sp.Sum(term(k), (k, 1, responses - 1))
+    return 2 * eta * diameter * sum([term(k) for k in range(1, responses)])
+
+
+def own_terms_error(reach: Any, selecting: Any, weighing: Any, responses: Any) -> Any:
+    r"""E_own = U[(5/2)e^{−g} + (N−1)e^{−h}]: the error of the own terms at :func:`own_terms_temperatures`.
+
+    Claim ``mq-theorem``, part own-terms.
+
+    Args:
+        reach: U = 2η(N−1)D₀.
+        selecting: g ≥ log 9.
+        weighing: h ≥ 1.
+        responses: N.
+    """
+    half = sp.Rational(5, 2) if isinstance(selecting, sp.Basic) else 2.5
+    return reach * (half * _exp(-selecting) + (responses - 1) * _exp(-weighing))
+
+
+def own_terms_margins(tolerance: Any, reach: Any, responses: Any) -> tuple[Any, Any]:
+    r"""(g, h) at which :func:`own_terms_error` is at most the tolerance (claim ``mq-theorem``, part choice).
+
+    .. math:: g = \max(\log 9, \log(5U/\mathrm{tol})), \qquad h = \max(1, \log(2(N-1)U/\mathrm{tol}))
+    """
+    symbols = any([isinstance(v, sp.Basic) for v in (tolerance, reach, responses)])
+    largest, nine = (sp.Max, sp.Integer(9)) if symbols else (max, 9)
+    return largest(_log(nine), _log(5 * reach / tolerance)), largest(1, _log(2 * (responses - 1) * reach / tolerance))
+
+
+def own_terms_temperatures(
+    selecting: Any, weighing: Any, gap: Any, spread: Any, score_spread: Any, overlap: Any, queries: Any
+) -> tuple[Any, Any, Any, Any]:
+    r"""(γ₁, γ₂, γ_β, C) for margins g and h (claim ``mq-theorem``).
+
+    .. math:: γ_2 = g/Δ,\quad γ_1 = \frac{γ_2R + g + \log(MR/Δ)}{1-ρ},\quad γ_β = \frac{R_Z + h + \log M}{1-ρ},
+              \quad C = R_Z + h
+    """
+    gamma_2 = selecting / gap
+    gamma_1 = (gamma_2 * spread + selecting + _log(queries * spread / gap)) / (1 - overlap)
+    gamma_beta = (score_spread + weighing + _log(queries)) / (1 - overlap)
+    return gamma_1, gamma_2, gamma_beta, score_spread + weighing
+
+
+def coupled_error(queries: Any, reach: Any, own: Any, sink: Any) -> Any:
+    r"""M·E_own + M(U + E_own)·E_sink: the error of the step on all queries (claim ``mq-theorem``).
+
+    Args:
+        queries: M.
+        reach: U.
+        own: E_own, how far each token's own term is off.
+        sink: E_sink, :func:`sink_error` with n = MN.
+    """
+    return queries * own + queries * (reach + own) * sink
+
+
+def filtered_rounding(
+    dtype: torch.dtype,
+    eta: float,
+    crowd: float,
+    selecting_logit: float,
+    field_logit: float,
+    tokens: int,
+    responses: int,
+    dim_x: int,
+    dim_y: int,
+    radius: float,
+) -> float:
+    r"""How far u after N−1 filtered blocks in floating point can be from the same blocks in real arithmetic.
+
+    Flags must be exact (:func:`flags_are_exact_among`). With ε₀ the unit roundoff, n tokens, L and F the largest sums
+    of sizes of products in a logit of the selecting and of the field head:
+
+    - selecting: an exponent is off by δ = (8d_x + 64)Lε₀ (:func:`selecting_slack`), which moves weights that make up
+      a crowd q beside 1, by at most 2·radius·q(e^δ − 1) in the mean; strangers beside the live field, part of the q
+      given here, likewise;
+    - weighing: an exponent is off by ℓ = ((2d_x + 2d_y + 12)F + 4)ε₀ (queries d_x + 2, the squares d_y, the products
+      d_x + d_y + 4, the subtraction 2), the mean by 2·radius·tanh(ℓ/2) (:func:`field_error`);
+    - both: sums, quotients and products lose (2n + 6)ε₀·radius, values 2ηy three roundings, u is added to 2(N−1) times
+      and is at most U = 4η(N−1)radius long; radii are known to (d_y + 4)·2ε₀.
+    """
+    n, unit = responses - 1, unit_roundoff(dtype)
+    slack = selecting_slack(dtype, selecting_logit, dim_x)
+    weighing = ((2 * dim_x + 2 * dim_y + 12) * field_logit + 4) * unit
+    if max(slack, weighing, tokens * unit) > 1:
+        return math.inf
+    means = 2 * radius * (crowd * math.expm1(slack) + math.tanh(weighing / 2)) + (4 * tokens + 18) * unit * radius
+    adding = (2 * n + 2 * (dim_y + 4)) * unit * 4 * eta * n * radius
+    return 1.01 * (2 * eta * n * means + adding)
+
+
+def selecting_slack(dtype: torch.dtype, largest_logit: float, dim_x: int) -> float:
+    r"""(8d_x + 64)Lε₀: how far a difference of two logits of the filtered selecting head can be from the class's bound.
+
+    Each of two logits of d_x + 3 products, of sizes that add up to L, loses (d_x + 7)ε₀L, the subtraction 2ε₀L. Norms
+    and overlaps of queries are known to (d_x + 4)·2ε₀, gaps of rewards to 4ε₀·max|r|.
+    """
+    return (8 * dim_x + 64) * largest_logit * unit_roundoff(dtype)
+
+
+def flags_are_exact_among(
+    dtype: torch.dtype,
+    gamma_2: float,
+    crowd: float,
+    others: float,
+    selecting_logit: float,
+    gap: float,
+    spread: float,
+    largest_reward: float,
+    tokens: int,
+    dim_x: int,
+) -> bool:
+    r"""Whether in floating point every block raises one flag of each query and changes no other, strangers present.
+
+    As :func:`flags_are_exact`, for n tokens of several queries: the strangers' share x/(1+x) moves r⁺ by at most R of
+    it, and r⁺ is off by rounding by ρ = 2·max|r|·q(e^δ − 1) + (2n + 6)ε₀·max|r|, as in :func:`filtered_rounding`.
+
+    Args:
+        dtype: of weights and tokens.
+        gamma_2: γ₂.
+        crowd: q, the weight of all others beside the best live response, in any block.
+        others: x, that of the strangers among them.
+        selecting_logit: L.
+        gap: Δ.
+        spread: R.
+        largest_reward: max|r|.
+        tokens: n.
+        dim_x: d_x.
+    """
+    slack = selecting_slack(dtype, selecting_logit, dim_x)
+    if slack > 1:
+        return False
+    flag, mask = flag_rounding(dtype, largest_reward, gap), elimination_mask(gap, spread) + 0.5
+    off = largest_reward * (2 * crowd * math.expm1(slack) + (2 * tokens + 6) * unit_roundoff(dtype))
+    far = top_deviation(gamma_2, gap) + spread * share(others)
+    return far + off + flag * gap / 2 <= gap / 4 and off <= gap / 16 and (mask + 1) * flag <= 0.25

@@ -15,6 +15,7 @@ import sympy as sp
 import torch
 from jaxtyping import Bool, Float
 from sympy.matrices.expressions.diagonal import DiagMatrix
+from sympy.matrices.expressions.special import OneMatrix
 from torch import Tensor, nn
 
 from .bounds import unit_roundoff
@@ -102,8 +103,11 @@ class _Substitution:
         if isinstance(expr, DiagMatrix):
             entries = [row[0] for row in self.exact(expr.args[0])]
             return [[entries[a] if a == b else Fraction(0) for b in range(width)] for a in range(height)]
-        diagonal = isinstance(expr, sp.Identity)
-        return [[Fraction(int(a == b or not diagonal)) for b in range(width)] for a in range(height)]
+        if isinstance(expr, sp.Identity):
+            return [[Fraction(int(a == b)) for b in range(width)] for a in range(height)]
+        if isinstance(expr, sp.ZeroMatrix | OneMatrix):
+            return [[Fraction(int(isinstance(expr, OneMatrix)))] * width for _ in range(height)]
+        raise ValueError(f"the coefficient {expr} is a {type(expr).__name__}, which has no numbers here")
 
     def tensor(self, expr: sp.MatrixExpr) -> Tensor:
         """A coefficient, rounded once; the common sparse blocks take a short way to the same numbers."""
@@ -136,7 +140,9 @@ def softmax_over_visible(
     """
     if not bool(visible.any(dim=-1).all()):
         raise ValueError(f"query {int((~visible.any(dim=-1)).nonzero()[0])} sees no key")
-    return torch.softmax(logits.masked_fill(~visible, float("-inf")), dim=-1)
+    if not bool(visible.all()):
+        logits = logits.masked_fill(~visible, float("-inf"))
+    return torch.softmax(logits, dim=-1)
 
 
 class Attention(nn.Module):
@@ -211,11 +217,16 @@ class TransformerBlock(nn.Module):
             assert isinstance(head, Attention)
             yield head
 
-    def forward(self, X: Float[Tensor, "*batch tokens width"]) -> Float[Tensor, "*batch tokens width"]:
-        """The tokens after the block."""
+    def attend(self, X: Float[Tensor, "*batch tokens width"]) -> Float[Tensor, "*batch tokens width"]:
+        """The tokens after the heads, before the ReLU layer."""
         visible = self.visible(X)
         for update in [head(X, visible) for head in self.heads]:
             X = X + update
+        return X
+
+    def forward(self, X: Float[Tensor, "*batch tokens width"]) -> Float[Tensor, "*batch tokens width"]:
+        """The tokens after the block."""
+        X = self.attend(X)
         return X if self.feed_forward is None else X + self.feed_forward(X)
 
 
@@ -251,6 +262,14 @@ class Transformer(nn.Module):
         for block in self.blocks:
             X = block(X)
         return X
+
+    def stages(self, X: Float[Tensor, "*batch tokens width"]) -> list[Float[Tensor, "*batch tokens width"]]:
+        """The tokens at the start, and for every block after its heads and at its end; for pictures."""
+        found = [X]
+        for block in self.blocks:
+            assert isinstance(block, TransformerBlock)
+            found += [block.attend(found[-1]), block(found[-1])]
+        return found
 
     def attention(self, X: Float[Tensor, "*batch tokens width"]) -> list[Float[Tensor, "heads *batch tokens tokens"]]:
         """The attention weights of every block that has heads, on the input X; for pictures."""

@@ -68,9 +68,18 @@ TRUE_IDENTITIES = [
     (sp.log(a * b), sp.log(a) + sp.log(b)),
     (sp.Sum(h[k], (k, 1, N)) + sp.Sum(h[k], (k, N + 1, N + K)), sp.Sum(h[k], (k, 1, N + K))),
     ((x**2 + 2 * x * y + y**2) / (1 + x**2), (x + y) ** 2 / (1 + x**2)),
+    # ranges that end an integer apart
+    (sp.Sum(h[k], (k, 1, N + 2)), sp.Sum(h[j], (j, 1, N)) + h[N + 1] + h[N + 2]),
+    (sp.Product(w[k], (k, 1, N)) / sp.Product(w[k], (k, 1, N - 1)), w[N]),
 ]
 
 FALSE_IDENTITIES = [
+    # ranges that end an integer apart
+    (sp.Sum(h[k], (k, 1, N + 1)), sp.Sum(h[k], (k, 1, N)) + h[N]),
+    (sp.Product(h[k], (k, 1, N + 1)), sp.Product(h[k], (k, 1, N)) * h[N]),
+    (sp.Sum(h[k], (k, 0, N + 1)), sp.Sum(h[k], (k, 1, N)) + h[N + 1]),
+    (sp.Sum(h[k], (k, 1, i + 1)), sp.Sum(h[k], (k, 1, i)) + h[i + 1]),  # i may be −1: both ranges are empty
+    (sp.Sum(sp.Sum(ONE, (k, 1, j + 1)), (j, -3, N)), sp.Sum(sp.Sum(ONE, (k, 1, j)) + 1, (j, -3, N))),
     # constants and ranges
     (sp.Sum(3 * h[k], (k, 1, N)), 2 * sp.Sum(h[j], (j, 1, N))),
     (sp.Sum(h[k], (k, 1, N)), sp.Sum(h[k], (k, 0, N))),
@@ -392,6 +401,22 @@ def test_a_function_must_not_bind_a_symbol_of_its_argument(symbol: sp.Symbol) ->
 
 def test_through_a_function_a_false_inequality_stays_false() -> None:
     assert outcome(Chain(t + 1).at_most(t).through(lambda e: e / (1 + e)).check) == "false"
+
+
+def test_a_long_product_has_the_sign_of_its_factors_over_a_range_that_runs_forwards() -> None:
+    assert positive(sp.Product(w[k] + h[k], (k, 1, N))) and positive(sp.Product(w[k], (k, 1, N - 1)))  # empty: 1
+    assert nonnegative(sp.Product(h[k], (k, 1, N))) and not positive(sp.Product(h[k], (k, 1, N)))
+    assert not nonnegative(sp.Product(w[k] - h[k], (k, 1, N)))
+
+
+def test_products_telescope_over_the_places_of_a_newcomer() -> None:
+    def shrunk(last: sp.Expr) -> sp.Expr:
+        return sp.Product(w[k], (k, 1, last)) / sp.Product(w[k] + a, (k, 1, last))
+
+    a = sp.Symbol("a", positive=True)
+    chain = Chain(sp.Sum(shrunk(j) * a / (w[j + 1] + a), (j, 0, N - 1)))
+    chain.telescopes(sp.Lambda(j, -shrunk(j))).check()
+    assert outcome(chain.telescopes(sp.Lambda(j, -2 * shrunk(j))).check) == "false"
 
 
 def test_a_telescoping_sum_needs_its_antidifference_and_a_range() -> None:

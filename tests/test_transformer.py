@@ -85,6 +85,14 @@ def assert_same_weights(blocks: tuple[Block, ...], stream: Stream, model: Transf
 W_SAMPLE = icalign.sample_task(seed=3).W
 # for constructions that need more than one temperature
 ARGUMENTS: dict[str, dict[str, Any]] = {
+    "Causal": {"W": W_SAMPLE, "temperatures": {"gamma_1": 123.456, "c": 271.8, "c_field": 61.7}, "responses": 4},
+    "MultiQuery": {
+        "W": W_SAMPLE,
+        "temperatures": dict(gamma_1=345.6, gamma_2=123.456, gamma_beta=234.5, C=61.7, epsilon=0.123) | {"lambda": 4.3},
+        "responses": 4,
+        "query_ids": True,
+        "pairs": 2,
+    },
     "PlackettLuce": {"W": W_SAMPLE, "temperatures": {"gamma": 123.456, "C": 61.7}, "responses": 4},
 }
 
@@ -469,3 +477,15 @@ def test_nearest_raises_beyond_the_largest_number() -> None:
             nearest(Fraction(limits.max) * 2, dtype)
         with pytest.raises(OverflowError):
             nearest(Fraction(10) ** 400, dtype)
+
+
+def test_the_stages_of_a_forward_pass_end_where_it_ends() -> None:
+    construction = made(icalign.constructions.PlackettLuce, torch.float64)
+    model = construction.transformer
+    X = construction.embed(icalign.sample_task((2,), responses=4, W=W_SAMPLE))
+    stages = model.stages(X)
+    assert len(stages) == 1 + 2 * 3
+    assert torch.equal(stages[0], X)
+    assert torch.equal(stages[-1], model(X))
+    heads = [head(X, model.blocks[0].visible(X)) for head in model.blocks[0].heads]  # type: ignore[operator]
+    assert torch.equal(stages[1], X + heads[0] + heads[1])

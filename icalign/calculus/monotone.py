@@ -40,6 +40,8 @@ def _by_parts(small: sp.Expr, large: sp.Expr, strict: bool) -> bool:
         factor = sp.Mul(*common.elements())
         if positive(factor) or (not strict and nonnegative(factor)):
             return dominated(_without(sp.Mul, small, common), _without(sp.Mul, large, common), strict=strict)
+        if positive(-factor) or (not strict and nonnegative(-factor)):
+            return dominated(_without(sp.Mul, large, common), _without(sp.Mul, small, common), strict=strict)
     return False
 
 

@@ -40,6 +40,7 @@ class TaskClass:
         min_gap: Δ > 0, the least gap between two rewards of one query.
         reward_range: (low, high), bounds on all rewards; R = high − low.
         radius: bound on ‖y‖.
+        overlap: ρ < 1, a bound on ⟨x^a, x^b⟩ for two queries of one task; None for any queries.
 
     Raises:
         ValueError: no number or one outside its range, or an empty class, (N−1)Δ > R.
@@ -52,9 +53,14 @@ class TaskClass:
     reward_range: tuple[float, float]
     radius: float
     queries: int = 1
+    overlap: float | None = None
 
     def __post_init__(self) -> None:
         refuse_non_sizes(**{name: getattr(self, name) for name in _SIZES})
+        if self.overlap is not None:
+            refuse_non_numbers(overlap=self.overlap)
+            if not -1 <= self.overlap < 1:
+                raise ValueError(f"overlap: {self.overlap}, expected a bound ρ on ⟨x^a, x^b⟩ with −1 ≤ ρ < 1")
         refuse_empty_class(self.responses, self.min_gap, self.reward_range, self.radius)
 
     @property
@@ -87,8 +93,9 @@ class TaskClass:
     def check(self, task: AlignmentTask) -> None:
         """Raise unless the task belongs to the class.
 
-        A gap may fall short of Δ by the rounding of its two rewards, 4ε₀·max|r|, and a norm exceed the radius by the
-        rounding of its computation, (d_y + 4)·2ε₀ of itself; bounds allow for both.
+        A gap may fall short of Δ by the rounding of its two rewards, 4ε₀·max|r|, a norm exceed the radius by the
+        rounding of its computation, (d_y + 4)·2ε₀ of itself, and an overlap exceed ρ by (d_x + 4)·2ε₀; bounds allow for
+        all three.
 
         Raises:
             OutOfClass: naming the hypothesis that fails, the value and the limit.
@@ -112,6 +119,13 @@ class TaskClass:
         if task.radius > self.radius * (1 + (self.dim_y + 4) * 2 * unit):
             raise OutOfClass(
                 f"radius: the task has a response of norm {task.radius:.6g}, the class allows {self.radius:.6g}"
+            )
+        if self.overlap is None or self.queries == 1:
+            return
+        if task.overlap > self.overlap + (self.dim_x + 4) * 2 * unit:
+            raise OutOfClass(
+                f"overlap: the task has two queries with ⟨x^a, x^b⟩ = {task.overlap:.10g}, "
+                f"the class allows {self.overlap:.10g}"
             )
 
 
@@ -184,7 +198,8 @@ class Construction(ABC):
     def __repr__(self) -> str:
         kind = self.task_class
         numbers = [(f.name, getattr(kind, f.name)) for f in fields(kind)]
-        listed = ", ".join([f"{name}={value}" for name, value in numbers if (name, value) != ("queries", 1)])
+        silent = (("queries", 1), ("overlap", None))
+        listed = ", ".join([f"{name}={value}" for name, value in numbers if (name, value) not in silent])
         return f"{type(self).__name__}({listed}, dtype={self.dtype}, error_bound={self.error_bound:.3g})"
 
 

@@ -93,6 +93,11 @@ class GradientStep(Construction):
         """‖|W|‖₂ + radius ≥ ‖|W||x|‖ + ‖y‖."""
         return self._absolute_norm + self.task_class.radius
 
+    @property
+    def norm_rounding(self) -> float:
+        """(d_x + 4)·2ε₀: how far the norm of a query may be from 1; it is squared in ΔW x, which u does not know."""
+        return (self.task_class.dim_x + 4) * 2 * unit_roundoff(self.dtype)
+
     @abstractmethod
     def _temperatures(self, tolerance: float) -> dict[str, float]:
         """Temperatures whose error in real arithmetic is at most the tolerance."""
@@ -144,6 +149,9 @@ class GradientStep(Construction):
         """
         self.refuse_unfit(task)
         self.task_class.check(task)
+        off = float((task.x.double().norm(dim=-1) - 1).abs().max())
+        if off > self.norm_rounding:
+            raise OutOfClass(f"x: the norm of a query is 1 to within {off:.3g}, expected {self.norm_rounding:.3g}")
         if not torch.equal(task.W, self.W):
             apart = float((task.W - self.W).abs().max())
             raise OutOfClass(f"W: an entry of the task's W differs by {apart:.6g}, the weights are made for one W")

@@ -116,6 +116,8 @@ class PlackettLuce(GradientStep):
         kind = self.task_class
         score_spread = bounds.score_spread(self.furthest, kind.radius)
         once = min(tolerance / self.growth, self.longest / 2)  # at U/2, γΔ ≥ log 5.2, which leaves r⁺ some room
+        if once == 0:  # errors grow beyond what a float holds
+            return {"gamma": math.inf, "C": math.inf}
         g, c = bounds.plackett_luce_temperatures(once, self.longest, kind.min_gap, score_spread, kind.responses)
         return {"gamma": g, "C": c}
 
@@ -151,20 +153,21 @@ class PlackettLuce(GradientStep):
             kind.largest_reward,
             bounds.score_spread(self.furthest, kind.radius),
             kind.responses,
-            kind.dim_x,
+            kind.dim_x + 1,  # v is one more term in a query of the β head
             kind.dim_y,
             self.reach + self.furthest - self.norm,
             kind.radius,
         )
-        adding = (self.steps + 1) * self.steps * self.longest * bounds.unit_roundoff(self.dtype)
-        return float(self.growth * (once + adding))
+        commit = bounds.commit_rounding(self.dtype, self.steps, self.longest) if self.steps > 1 else 0.0
+        query = self.longest * 2 * self.norm_rounding * (1 + self.norm_rounding)
+        return float(self.growth * (once + commit + query))
 
     def _largest_logits(self) -> dict[str, float]:
         kind, g, c = self.task_class, self.temperatures["gamma"], self.temperatures["C"]
-        scores = (self.reach + self.furthest - self.norm) ** 2
+        reach = self.reach + self.furthest - self.norm
         return {
             "γ(max|r| + 2(R + Δ))": g * (kind.largest_reward + 2 * (kind.spread + kind.min_gap)),
-            "(‖|W||x|‖ + ‖y‖)² + C": scores + c,
+            "(‖|W||x|‖ + ‖y‖)² + C": reach * reach + c,
         }
 
     def _build(self) -> None:

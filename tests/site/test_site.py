@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Page
 from sitecheck import KINDS, Survey, cannot_look, open_page, serve, survey
 
 ROOT = Path(__file__).parents[2]
@@ -45,7 +45,9 @@ def test_no_page_has_a_fault_of_kind(kind: str, seen: Survey) -> None:
 
 def test_every_chapter_of_the_table_of_contents_was_opened(seen: Survey) -> None:
     toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
-    files = [toc["root"], *(chapter["file"] for part in toc["parts"] for chapter in part["chapters"])]
+    chapters = [chapter for part in toc["parts"] for chapter in part["chapters"]]
+    pages = chapters + [page for chapter in chapters for page in chapter.get("sections", [])]
+    files = [toc["root"], *(page["file"] for page in pages)]
     assert {f"{file}.html" for file in files} <= set(seen.text)
 
 
@@ -88,3 +90,37 @@ def test_the_search_finds_a_chapter(browser: Browser, site: Path) -> None:
     with serve(site) as origin, open_page(browser, origin, 1280, []) as page:
         page.goto(f"{origin}/search.html?q=winner")
         page.wait_for_selector("#search-results a[href*='03-selection']", timeout=5000)
+
+
+def shown(page: Page) -> int:
+    """Which step of the stepper is on the screen; there must be one."""
+    visible = [step.is_visible() for step in page.locator(".stepper-step").all()]
+    assert visible.count(True) == 1
+    return visible.index(True)
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_stepper_goes_through_the_blocks(width: int, browser: Browser, site: Path) -> None:
+    with serve(site) as origin, open_page(browser, origin, width, []) as page:
+        page.goto(f"{origin}/book/06-theorem.html")
+        first, back, onward = page.locator(".stepper-controls button").all()
+        assert shown(page) == 0 and back.is_disabled()
+        onward.click()
+        page.keyboard.press("ArrowRight")
+        assert shown(page) == 2 and page.locator(".stepper-controls output").inner_text() == "step 2 of 6"
+        back.click()
+        assert shown(page) == 1
+        while onward.is_enabled():
+            onward.click()
+        assert shown(page) == 6
+        first.click()
+        assert shown(page) == 0
+
+
+def test_without_scripts_the_stepper_shows_all_steps(browser: Browser, site: Path) -> None:
+    with serve(site) as origin:
+        page = browser.new_context(java_script_enabled=False).new_page()
+        page.goto(f"{origin}/book/06-theorem.html")
+        assert all(step.is_visible() for step in page.locator(".stepper-step").all())
+        assert not page.locator(".stepper-controls").is_visible()
+        page.context.close()
