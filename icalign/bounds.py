@@ -783,7 +783,7 @@ def mask_miss(margin: Any) -> Any:
     return 5 * _exp(-margin) / 2
 
 
-def sink_logit(low: Any, high: Any, mask: Any) -> Any:
+def stop_logit(low: Any, high: Any, mask: Any) -> Any:
     """(low + high − c)/2: the start token's logit, for logits in [low, high] that c lowers (claim ``stop-sink``).
 
     σ for the ends γ₁·low, γ₁·high and the mask c; σ′ for Z_lo, Z_hi and c′.
@@ -962,15 +962,21 @@ def sink_order(epsilon: Any, pairs: int = 1) -> Any:
     return (size if isinstance(epsilon, sp.Basic) else float(size)) * (2 * _sinh(epsilon / 2)) ** (2 * pairs)
 
 
-def sink_temperatures(curvature: float, leak: float, tokens: int, pairs: int = 1) -> tuple[float, float]:
-    r"""(ε, λ) at which :func:`sink_order` is the first number, or less, and :func:`sink_leak` the second.
+def sink_spacing(curvature: Any, pairs: int = 1) -> Any:
+    r"""The ε at which :func:`sink_order` is the given number (claim ``sink-linear-attention``).
 
-    .. math:: 2\sinh(ε/2) = \min\bigl(1, ((2P+1)!/(P!)^2\;\mathrm{curvature})^{1/2P}\bigr), \qquad
-              λ = \log\bigl(n \sum_k |a_k| \sinh(2kε)/(kε) \,/\, \mathrm{leak}\bigr)
+    .. math:: 2\sinh(ε/2) = \bigl((2P+1)!/(P!)^2\;\mathrm{curvature}\bigr)^{1/2P}
     """
-    order = math.factorial(2 * pairs + 1) / math.factorial(pairs) ** 2
-    epsilon = 2 * math.asinh(min(1.0, (order * curvature) ** (1 / (2 * pairs))) / 2)
-    return epsilon, math.log(sink_leak(epsilon, 0.0, tokens, pairs) / leak)
+    order = math.factorial(2 * pairs + 1) // math.factorial(pairs) ** 2 * curvature
+    if isinstance(curvature, sp.Basic):
+        half = order ** sp.Rational(1, 2 * pairs) / 2
+        return 2 * sp.log(half + sp.sqrt(half**2 + 1))
+    return 2 * math.asinh(order ** (1 / (2 * pairs)) / 2)
+
+
+def sink_logit(epsilon: Any, leak: Any, tokens: Any, pairs: int = 1) -> Any:
+    r"""The λ at which :func:`sink_leak` is the given number: log(n Σ_k |a_k| sinh(2kε)/(kε) / leak)."""
+    return _log(sink_leak(epsilon, sp.Integer(0) if isinstance(leak, sp.Basic) else 0.0, tokens, pairs) / leak)
 
 
 def sink_rounding(dtype: torch.dtype, epsilon: float, lambda_: float, tokens: int, dim: int, pairs: int = 1) -> float:

@@ -127,7 +127,7 @@ def _free(expressions: Iterable[Any]) -> set[Any]:
 
 def hypotheses_of(expressions: Iterable[Any], at_least: Mapping[sp.Symbol, Any]) -> list[str]:
     """The assumptions on the symbols of what was proved, typeset: every Proof holds under these alone."""
-    expressions = [sp.sympify(expression) for expression in expressions]
+    expressions = [sp.sympify(expression) for expression in (*expressions, *at_least, *at_least.values())]
     families = {family for expression in expressions for family in expression.atoms(sp.IndexedBase)}
     labels = {family.label for family in families}
     sizes = _sizes(expressions)
@@ -157,7 +157,7 @@ def _assumption(symbol: Any, name: str, *, size: bool = False) -> str:
 
 def _refuse_other(statement: object) -> None:
     """Raise a TypeError for an object that would check itself."""
-    if not isinstance(statement, Statement):
+    if type(statement) not in (Chain, Limit):
         raise TypeError(f"a Chain or a Limit is expected, got {type(statement).__name__}")
 
 

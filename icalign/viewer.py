@@ -54,7 +54,7 @@ _SCRIPT = """
     const weights = logits.map((logit) => Math.exp(logit - top));
     const total = weights.reduce((sum, weight) => sum + weight);
     const cells = (row) => setting.querySelectorAll(`tr[data-row="${{row}}-${{asking}}"] td`);
-    cells("logit").forEach((cell, token) => {{ cell.textContent = number(logits[token], 2); }});
+    cells("logit").forEach((cell, token) => {{ cell.textContent = number(logits[token], 1); }});
     cells("attention").forEach((cell, token) => {{
       cell.textContent = number(weights[token] / total, 3);
       cell.style.setProperty("--tint", `${{Math.round({tint} * weights[token] / total)}}%`);
@@ -161,7 +161,7 @@ class AttentionViewer:
             top = weights.index(max(weights))
             said.append(self._says(asking, top))
             lines += [
-                self._row("logit", asking, [f"<td>{_number(value, 2)}</td>" for value in logits.flatten().tolist()]),
+                self._row("logit", asking, [f"<td>{_number(value, 1)}</td>" for value in logits.flatten().tolist()]),
                 self._row("attention", asking, [_shaded(value, k == top) for k, value in enumerate(weights)]),
             ]
         where = f"γ₁ = {setting.gamma_1:g}, γ₂ = {setting.gamma_2:g}, angle {setting.angle:g}°"

@@ -272,6 +272,11 @@ TRUE_INEQUALITIES = [
     (sp.log(1 + t), "≤", sp.log(2 + t)),
     (sp.exp(-a), "<", ONE),
     (sp.Integer(0), "<", sp.exp(-sp.exp(3 * a))),  # far below any working precision, and yet not 0
+    (1 + x, "≤", sp.exp(x)),  # the tangent at 0
+    (t * sp.exp(-t), "≤", ONE),
+    ((t + 1) * sp.exp(-t), "≤", ONE),
+    (1 / sp.Sum(sp.exp(h[k]), (k, 1, N)), "≤", 1 / sp.Sum(ONE, (k, 1, N))),
+    (1 - 1 / (1 + sp.Sum(h[k] * w[k], (k, 1, N))), "≤", 1 - 1 / (1 + sp.Sum((1 + h[k]) * w[k], (k, 1, N)))),
 ]
 
 FALSE_INEQUALITIES = [
@@ -295,6 +300,13 @@ FALSE_INEQUALITIES = [
     (sp.Integer(0), "≤", sp.log(a)),
     (ONE, "≤", a**n),
     (sp.exp(-t), "<", ONE),
+    (1 + x, "<", sp.exp(x)),
+    (1 + 2 * x, "≤", sp.exp(x)),
+    (sp.exp(x), "≤", 1 + x),
+    (-sp.exp(x), "≤", -1 - 2 * x),
+    (1 / sp.Sum(ONE, (k, 1, N)), "≤", 1 / sp.Sum(sp.exp(h[k]), (k, 1, N))),
+    (1 / x, "≤", 1 / (x - t)),  # not where the denominators have two signs
+    (-x, "≤", -(x + t)),
     (sp.Sum(k * k, (k, 1, N)), "≤", sp.Sum(K * k, (k, 1, N))),
     (sp.Sum(k * k, (k, 1, N)), "≤", sp.Sum(k * j, (j, 1, N))),  # k is free on the right
     (sp.Sum(h[k], (k, 1, n)), "≤", sp.Sum(h[k], (k, 2, n))),

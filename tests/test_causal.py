@@ -235,6 +235,11 @@ def test_bad_arguments_are_refused(given: dict[str, object], message: str) -> No
         Causal(**{"W": TASK.W, "tolerance": 1e-6} | given)
 
 
+def test_more_positions_than_the_dtype_derives_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"responses: 80, expected at most"):
+        Causal(W=TASK.W.half(), responses=80, min_gap=0.02, tolerance=1.0, positions="derived", dtype=torch.float16)
+
+
 @pytest.mark.parametrize(
     ("other", "message"),
     [

@@ -108,10 +108,11 @@ def test_the_series_is_the_closed_form(pairs: int, epsilon: float) -> None:
 @pytest.mark.parametrize("pairs", PAIRS)
 @pytest.mark.parametrize("tolerance", [0.1, 1e-4, 1e-9])
 def test_temperatures_meet_their_shares(pairs: int, tolerance: float) -> None:
-    epsilon, lambda_ = bounds.sink_temperatures(tolerance, tolerance / 2, 24, pairs)
+    epsilon = bounds.sink_spacing(tolerance, pairs)
+    lambda_ = bounds.sink_logit(epsilon, tolerance / 2, 24, pairs)
     assert bounds.sink_curvature(epsilon, pairs) <= tolerance
+    assert math.isclose(bounds.sink_order(epsilon, pairs), tolerance, rel_tol=1e-12)
     assert math.isclose(bounds.sink_leak(epsilon, lambda_, 24, pairs), tolerance / 2, rel_tol=1e-12)
-    assert 2 * math.sinh(epsilon / 2) <= 1
 
 
 def test_the_rounding_is_infinite_where_weights_leave_the_normal_range() -> None:

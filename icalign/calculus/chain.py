@@ -69,16 +69,25 @@ class Lifted(Link):
         """Decide a op b, a ≥ 0 and the sign of f′."""
         if not self.inner.decided(at_least):
             return False
-        start = _shifted(self.inner.left, at_least)
-        t = sp.Dummy("t", nonnegative=True, positive=positive(start) or None)
-        value, slope = [_shifted(expr, at_least) for expr in (self.function(t), sp.diff(self.function(t), t))]
-        images = [(side, put(self.function(t), t, side)) for side in (self.inner.left, self.inner.right)]
-        if not all([zero(self.function(side) - image) for side, image in images]):
+        t = sp.Dummy("t", nonnegative=True)
+        inside = [self.inner.left, self.inner.right]
+        images = [put(self.function(t), t, side) for side in inside]
+        if not (zero(self.left - images[0]) and zero(self.right - images[1])):
             return False  # the function does not treat all expressions alike
+        if not all([defined(_shifted(side, at_least)) and real(side) for side in inside]):
+            return False  # f(a) may have a value where a has none
         if self.op == "=":
             return True
-        increases = positive(slope) if self.op == "<" else nonnegative(slope)
-        return nonnegative(start) and defined(value) and defined(slope) and increases
+        start = _shifted(self.inner.left, at_least)
+        if not nonnegative(start):
+            return False
+        above_zero = sp.Dummy("t", positive=True)
+        return self._increases(t, at_least) or (positive(start) and self._increases(above_zero, at_least))
+
+    def _increases(self, t: sp.Symbol, at_least: Bounds) -> bool:
+        """Decide that f has a value at t, and the sign of f′ there."""
+        value, slope = [_shifted(expr, at_least) for expr in (self.function(t), sp.diff(self.function(t), t))]
+        return defined(value) and defined(slope) and (positive(slope) if self.op == "<" else nonnegative(slope))
 
 
 @dataclass(frozen=True)
@@ -93,7 +102,11 @@ class Telescoped(Link):
         k = low + sp.Dummy("above", integer=True, nonnegative=True)
         count = _shifted(high - low + 1, at_least)
         step = _difference(self.antidifference, k, k + 1) - put(self.left.function, index, k)
-        return bool(count.is_integer) and nonnegative(count) and zero(_shifted(step, at_least))
+        if not (bool(count.is_integer) and nonnegative(count) and zero(_shifted(step, at_least))):
+            return False
+        (place,) = self.antidifference.variables
+        between = _shifted(sp.Sum(self.antidifference.expr, (place, low, high + 1)), at_least)
+        return defined(between) and zero(self.right - _difference(self.antidifference, low, high + 1))
 
 
 def _difference(F: sp.Lambda, low: sp.Expr, high: sp.Expr) -> sp.Expr:
@@ -182,7 +195,7 @@ class Chain:
             ValueError: the chain states nothing: it has no link, or a link with both sides written alike.
         """
         self._refuse_nothing()
-        refuse_homonyms(self.expressions)
+        refuse_homonyms([*self.expressions, *_named(at_least)])
         for link in self.links:
             for seed in range(SAMPLES):
                 point = Point(seed=seed, at_least=at_least)
@@ -199,7 +212,9 @@ class Chain:
     def _refuse_nothing(self) -> None:
         if not self.links:
             raise ValueError("a chain without a link states nothing")
-        for link in self.links:
+        for start, link in zip([self.start, *[link.right for link in self.links]], self.links, strict=False):
+            if link.left != start:
+                raise ValueError(f"the link from {link.left} does not follow on {start}")
             if link.trivial:
                 raise ValueError(f"{link.left} {link.op} {link.right} states nothing: both sides are written alike")
 
@@ -278,7 +293,7 @@ class Limit:
             ValueError: no limit is stated: the value depends on the variable, or the way lies outside its assumptions.
         """
         self._refuse_ill_stated()
-        refuse_homonyms([self.expr, self.value, self.to])
+        refuse_homonyms([self.expr, self.value, self.to, *_named(at_least)])
         if self.expr.has(ExprWithLimits) or self.value.has(ExprWithLimits):
             raise NotShown("limits are taken of closed forms only")
         for seed in range(SAMPLES):
@@ -379,6 +394,22 @@ def _there(limit: Limit, k: int, point: Point) -> Any:
     found = evaluate(limit.expr, shared)
     point.values.update({key: number for key, number in shared.values.items() if key != limit.variable})
     return found
+
+
+def _named(at_least: Bounds | None) -> list[Any]:
+    """The symbols with a lower bound, and their bounds.
+
+    Raises:
+        ValueError: they bound each other in a circle, so that no numbers may keep the bounds.
+    """
+    bounds = {symbol: sp.sympify(low).free_symbols for symbol, low in (at_least or {}).items()}
+    for symbol in bounds:
+        seen: set[Any] = set()
+        while new := set().union(*[bounds.get(s, set()) for s in seen or {symbol}]) - seen:
+            seen |= new
+        if symbol in seen:
+            raise ValueError(f"at_least: {symbol} is bounded by itself")
+    return [*bounds, *(at_least or {}).values()]
 
 
 def _shifted(expr: Any, at_least: Bounds) -> Any:

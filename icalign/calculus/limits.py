@@ -15,7 +15,7 @@ _OO = (sp.oo, -sp.oo)
 
 def tends(expr: sp.Expr, t: sp.Symbol) -> sp.Expr | None:
     """The limit as t → ∞ of an expression that has a value on the way, ±∞ included; None means "not shown"."""
-    if t not in expr.free_symbols:
+    if not expr.has(t):  # nor in the shape of a matrix, which its free symbols leave out
         return expr
     if expr == t:
         return sp.oo
@@ -31,7 +31,7 @@ def _by_parts(expr: sp.Expr, t: sp.Symbol) -> sp.Expr | None:
             return None
         return _sum(known) if expr.is_Add else _product(known)
     if isinstance(expr, sp.exp):
-        return _exp(tends(expr.args[0], t))
+        return _exp(tends(expr.exp, t))
     if isinstance(expr, sp.log):
         return _log(tends(expr.args[0], t))
     if isinstance(expr, sp.Pow) and t not in expr.exp.free_symbols:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from itertools import permutations
 
 import sympy as sp
 
 from .signs import general_term, nonnegative, positive, real
-from .sums import put
+from .sums import put, unassuming
 
 _MOST_TERMS = 3  # terms that are matched in every order
 
@@ -19,6 +20,7 @@ def dominated(small: sp.Expr, large: sp.Expr, *, strict: bool = False) -> bool:
     Sums over one range are compared term by term, log, exp and reciprocals by their arguments, sums of a few terms and
     products with a common factor by what they do not share; otherwise the sign of the difference decides.
     """
+    small, large = unassuming(small), unassuming(large)
     by_parts = real(small) and real(large) and _by_parts(small, large, strict)
     return by_parts or (positive(large - small) if strict else nonnegative(large - small))
 
@@ -31,7 +33,7 @@ def _by_parts(small: sp.Expr, large: sp.Expr, strict: bool) -> bool:
     if isinstance(small, sp.log) and isinstance(large, sp.log):
         return positive(small.args[0]) and dominated(small.args[0], large.args[0], strict=strict)
     if isinstance(small, sp.exp) and isinstance(large, sp.exp):
-        return dominated(small.args[0], large.args[0], strict=strict)
+        return dominated(small.exp, large.exp, strict=strict)  # args[0] of an unevaluated E**a is E
     if isinstance(small, sp.Pow) and isinstance(large, sp.Pow) and small.exp == large.exp and small.exp.is_negative:
         return positive(large.base) and dominated(large.base, small.base, strict=strict)
     if (small.is_Add or large.is_Add) and _terms(small, large, strict):
@@ -76,10 +78,20 @@ def _terms(small: sp.Expr, large: sp.Expr, strict: bool) -> bool:
     left, right = [sp.Add.make_args(_without(sp.Add, expr, common)) for expr in (small, large)]
     if len(left) != len(right) or len(left) > _MOST_TERMS:
         return False
-    for order in permutations(right):
+    for order in sorted(permutations(right), key=lambda order: _strangers(left, order)):
         pairs = list(zip(left, order, strict=True))
         if any([a.has(sp.Sum) != b.has(sp.Sum) for a, b in pairs]):
             continue
         if all([dominated(a, b) for a, b in pairs]):
             return not strict or any([dominated(a, b, strict=True) for a, b in pairs])
     return False
+
+
+def _strangers(left: Sequence[sp.Expr], right: Sequence[sp.Expr]) -> int:
+    """How many pairs of terms have sums over different ranges: the fewer, the sooner an order is tried."""
+    return sum([_ranges(a) != _ranges(b) for a, b in zip(left, right, strict=True)])
+
+
+def _ranges(expr: sp.Expr) -> set[tuple[sp.Expr, ...]]:
+    """The ranges of all sums in an expression, their variables aside."""
+    return {tuple(limits[1:]) for total in expr.atoms(sp.Sum) for limits in total.limits}

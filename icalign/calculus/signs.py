@@ -11,21 +11,22 @@ from typing import Any
 
 import sympy as sp
 from sympy.concrete.expr_with_limits import ExprWithLimits
+from sympy.matrices.expressions.matexpr import MatrixElement
 from sympy.matrices.expressions.special import OneMatrix
 
-from .sums import cancels, gather, pull, put, runs_forwards
+from .sums import cancels, gather, pull, put, runs_forwards, unassuming
 
 _DEPTH = 4  # how many rewritings deep the search goes
 
 
 def nonnegative(expr: sp.Expr) -> bool:
     """Decide expr ≥ 0 for all admissible values of its symbols."""
-    return _decide(sp.sympify(expr), False, _DEPTH)
+    return _decide(unassuming(sp.sympify(expr)), False, _DEPTH)
 
 
 def positive(expr: sp.Expr) -> bool:
     """Decide expr > 0 for all admissible values of its symbols."""
-    return _decide(sp.sympify(expr), True, _DEPTH)
+    return _decide(unassuming(sp.sympify(expr)), True, _DEPTH)
 
 
 Condition = tuple[Callable[[Any], bool], list[Any]]
@@ -37,7 +38,8 @@ def defined(expr: Any) -> bool:
     No denominator vanishes, logarithms are taken of positive numbers and roots of nonnegative ones, sums and products
     run over integers, matrices have sizes ≥ 0; also inside of sums and products, for every value of their variables.
     """
-    return all([any(holds(subject) for subject in reversed(subjects)) for holds, subjects in _conditions(expr)])
+    conditions = _conditions(unassuming(expr))
+    return all([any(holds(subject) for subject in reversed(subjects)) for holds, subjects in conditions])
 
 
 def _conditions(expr: Any) -> list[Condition]:
@@ -47,14 +49,15 @@ def _conditions(expr: Any) -> list[Condition]:
     if isinstance(expr, ExprWithLimits):
         return _conditions_within(expr)
     if isinstance(expr, sp.MatrixSymbol | sp.Identity | sp.ZeroMatrix | OneMatrix):
-        return [(lambda size: bool(size.is_integer) and nonnegative(size), [size]) for size in expr.shape]
+        return [(_is_size, [size]) for size in expr.shape]
     found = [condition for argument in expr.args for condition in _conditions(argument)]
     if isinstance(expr, sp.log):
         found.append((positive, [expr.args[0]]))
-    elif isinstance(expr, sp.Pow) and expr.exp.is_nonnegative is not True:
-        found.append((nonzero if expr.exp.is_integer else positive, [expr.base]))
-    elif isinstance(expr, sp.Pow) and not expr.exp.is_integer:
-        found.append((nonnegative, [expr.base]))
+    elif isinstance(expr, sp.Pow) and not (expr.exp.is_integer and expr.exp.is_nonnegative):
+        found.append((_is_power, [sp.Tuple(expr.base, expr.exp)]))
+    elif isinstance(expr, sp.Indexed | sp.KroneckerDelta | MatrixElement):
+        indices = expr.indices if isinstance(expr, sp.Indexed) else expr.args[-2:]
+        found += [(_is_integer, [index]) for index in indices]
     elif expr in (sp.nan, sp.zoo, sp.oo, -sp.oo, sp.I):
         found.append((lambda _: False, [expr]))
     return found
@@ -63,15 +66,28 @@ def _conditions(expr: Any) -> list[Condition]:
 def _conditions_within(expr: Any) -> list[Condition]:
     *inner, (index, low, high) = expr.limits
     body = expr.func(expr.function, *inner) if inner else expr.function
-    found = [*_conditions(low), *_conditions(high)]
-    found += [(lambda end: bool(end.is_integer), [end]) for end in (low, high)]
-    terms = list(general_term(body, index, low, high))
-    conditions = [_conditions(term) for term in terms]
-    if len({len(same) for same in conditions}) > 1:
-        return [*found, (defined, terms)]
-    for same in zip(*conditions, strict=True):
-        found.append((same[0][0], [subject for _, subjects in same for subject in subjects]))
+    found = [*_conditions(low), *_conditions(high), (_is_integer, [low]), (_is_integer, [high])]
+    if any([size.has(index) for matrix in body.atoms(sp.MatrixSymbol) for size in matrix.shape]):
+        found.append((lambda _: False, [body]))  # sympy does not count these among the symbols of the matrix
+    for holds, subjects in _conditions(body):
+        found.append((holds, [term for subject in subjects for term in general_term(subject, index, low, high)]))
     return found
+
+
+def _is_integer(expr: sp.Expr) -> bool:
+    return bool(expr.is_integer)
+
+
+def _is_size(expr: sp.Expr) -> bool:
+    return bool(expr.is_integer) and nonnegative(expr)
+
+
+def _is_power(power: sp.Tuple) -> bool:
+    """Whether base^exponent has a value; 0⁰ is 1."""
+    base, exponent = power
+    if exponent.is_nonnegative:
+        return bool(exponent.is_integer) or nonnegative(base)
+    return nonzero(base) if exponent.is_integer else positive(base)
 
 
 def nonzero(expr: Any) -> bool:
@@ -91,6 +107,8 @@ def _variables(expr: sp.Expr) -> set[Any]:
 
 @lru_cache(maxsize=4096)
 def _decide(expr: sp.Expr, strict: bool, depth: int) -> bool:
+    if any([product.function.is_zero for product in expr.atoms(sp.Product)]):
+        return False  # sympy takes it for 0, but it is 1 where its range is empty
     known = expr.is_positive if strict else expr.is_nonnegative
     if known is not None:
         return bool(known)
@@ -155,6 +173,8 @@ def general_term(body: Any, index: sp.Symbol, low: sp.Expr, high: sp.Expr) -> It
     There N = index + below − rest, with above, below ≥ 0: an inner sum from index to N is then known not to be empty.
     """
     above, below = sp.symbols("above below", nonnegative=True, integer=True, cls=sp.Dummy)
+    inside = sp.Dummy("inside", integer=True)  # the ends may have the name of the index for another number
+    body, index = put(body, index, inside), inside
     yield put(body, index, low + above)
     yield put(body, index, high - below)
     for size in sorted(high.free_symbols - low.free_symbols, key=str):
@@ -221,7 +241,7 @@ def _tangent(expr: sp.Add, strict: bool, depth: int) -> bool:
 def _exponential(term: sp.Expr) -> tuple[sp.Expr, sp.Expr] | None:
     """(c, a) with term = c·e^a; a term without an exponential is c·e⁰."""
     factors = sp.Mul.make_args(term)
-    exponents = [factor.args[0] for factor in factors if isinstance(factor, sp.exp)]
+    exponents = [factor.exp for factor in factors if isinstance(factor, sp.exp)]  # also of an unevaluated E**a
     return sp.Mul(*[factor for factor in factors if not isinstance(factor, sp.exp)]), sp.Add(*exponents)
 
 

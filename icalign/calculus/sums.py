@@ -47,6 +47,34 @@ def _apart(expr: Any, names: set[sp.Basic]) -> Any:
     return expr.func(body, (index, low, high))
 
 
+def unassuming(expr: Any) -> Any:
+    """The expression with sums and products over variables that are integers and nothing more.
+
+    A variable takes all numbers of its range, whatever sympy assumes of it: with k positive Π_{−5≤k≤5} k is said to be.
+    """
+    if isinstance(expr, sp.MatrixBase):
+        return expr.applyfunc(unassuming)
+    if not (isinstance(expr, sp.Basic) and expr.has(ExprWithLimits)):
+        return expr
+    expr = expr.func(*[unassuming(argument) for argument in expr.args])
+    odd = [variable for variable in expr.variables if _assumes(variable)] if isinstance(expr, ExprWithLimits) else []
+    if not odd:
+        return expr
+    *inner, (index, low, high) = expr.limits
+    body = unassuming(expr.func(expr.function, *inner)) if inner else expr.function
+    return expr.func(body.subs(index, _twin(index)), (_twin(index), low, high))
+
+
+def _assumes(variable: sp.Symbol) -> bool:
+    """Whether more is assumed of the symbol than that it is an integer."""
+    return not variable.assumptions0.items() <= _bound(0).assumptions0.items()
+
+
+@cache
+def _twin(variable: sp.Symbol) -> sp.Symbol:
+    return sp.Dummy(variable.name, integer=True)
+
+
 def runs_forwards(low: sp.Expr, high: sp.Expr) -> bool:
     """Whether low..high is known to be a range of integers that holds none at least: high ≥ low − 1."""
     return bool(low.is_integer and high.is_integer and (high - low + 1).is_nonnegative)
@@ -239,6 +267,7 @@ def _one_term(expr: sp.Expr) -> sp.Expr:
 
 def zero(expr: Any) -> bool:
     """Decide expr = 0, for scalars and matrix expressions. True is a proof; False means only "not shown"."""
+    expr = unassuming(expr)
     if isinstance(expr, sp.MatrixExpr):  # doit would read sums over reversed ranges as Karr does, so they are hidden
         expr = sp.expand(sp.block_collapse(_opaque(pull(expr)))).doit()
     if isinstance(expr, sp.BlockMatrix):

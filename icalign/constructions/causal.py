@@ -210,8 +210,8 @@ class Causal(GradientStep):
             gamma_1: t["gamma_1"],
             c: t["c"],
             c_field: t["c_field"],
-            sigma: bounds.sink_logit(low, high, t["c"]),
-            sigma_field: bounds.sink_logit(lowest, highest, t["c_field"]),
+            sigma: bounds.stop_logit(low, high, t["c"]),
+            sigma_field: bounds.stop_logit(lowest, highest, t["c_field"]),
         }
         model = self.symbolic()
         self.transformer = build(model.blocks, model.stream, self.values, self.dtype, t)

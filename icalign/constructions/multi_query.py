@@ -195,8 +195,9 @@ class MultiQuery(GradientStep):
         found = dict(zip(("gamma_1", "gamma_2", "gamma_beta", "C"), own, strict=True))
         if self.cross_terms:
             curvature, leak = 5 * tolerance / (36 * most), tolerance / (6 * most)
+            found["epsilon"] = min(1.0, bounds.sink_spacing(curvature, self.pairs))
             tokens = kind.queries * kind.responses
-            found["epsilon"], found["lambda"] = bounds.sink_temperatures(curvature, leak, tokens, self.pairs)
+            found["lambda"] = bounds.sink_logit(found["epsilon"], leak, tokens, self.pairs)
         return found
 
     @property
