@@ -112,8 +112,8 @@ class Part:
 class Claim:
     """One entry of ``claims.yml``. ``section`` is the chapter, ``place`` where the paper has it (if it does).
 
-    ``verdict`` judges the paper's statement ``says``; ``qualified`` is what the verdict adds, ``repaired_by``
-    the claims that put it right.
+    ``verdict`` judges the paper's statement ``says``; ``finding`` says what is true of it, ``qualified`` is what the
+    verdict adds, ``repaired_by`` the claims that put it right.
     """
 
     id: str
@@ -126,6 +126,7 @@ class Claim:
     verdict: str
     parts: tuple[Part, ...]
     says: str = ""
+    finding: str = ""
     qualified: str = ""
     repaired_by: tuple[str, ...] = ()
 
@@ -485,7 +486,7 @@ _REQUIRED: dict[str, type] = {
     "verdict": str,
     "parts": dict,
 }
-_OPTIONAL: dict[str, type] = {"says": str, "qualified": str, "repaired_by": list}
+_OPTIONAL: dict[str, type] = {"says": str, "finding": str, "qualified": str, "repaired_by": list}
 
 
 def read_claims(path: Path) -> list[Claim]:

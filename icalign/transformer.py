@@ -219,6 +219,8 @@ class TransformerBlock(nn.Module):
 
     def attend(self, X: Float[Tensor, "*batch tokens width"]) -> Float[Tensor, "*batch tokens width"]:
         """The tokens after the heads, before the ReLU layer."""
+        if not len(self.heads):  # then no mask of n × n is needed
+            return X
         visible = self.visible(X)
         for update in [head(X, visible) for head in self.heads]:
             X = X + update

@@ -1,21 +1,33 @@
 """One formula for numbers and symbols; temperatures meet their tolerance, and rounding keeps its allowance."""
 
 import math
+from collections.abc import Callable
 
 import mpmath
 import pytest
 import sympy as sp
 import torch
+from torch import Tensor
 
+import icalign
+from icalign import AlignmentTask
 from icalign.bounds import (
     attention_rounding,
     crowd,
     crowd_in_steps,
+    field_error,
+    field_rounding,
+    gradient_rounding,
+    loss_rounding,
     selection_temperature,
     selection_temperature_all_gaps,
     share,
     unit_roundoff,
 )
+from icalign.constructions import field
+from icalign.constructions.base import prompt
+from icalign.symbols import W, d_x, d_y
+from icalign.transformer import Transformer
 
 N = sp.Symbol("N", integer=True, positive=True)
 g, gap, eps, D = sp.symbols("g gap epsilon D", positive=True)
@@ -122,3 +134,64 @@ def test_rounded_logits_are_what_the_allowance_is_for(gamma: float) -> None:
         assert error <= allowed
         worst = max(worst, error / allowed)
     assert worst > 1e-2
+
+
+def nearly_tied(count: int = 2000, scale: float = 10.0) -> AlignmentTask:
+    """Responses p ± d to a prediction p much shorter than d, d_x = d_y = 1, in float32: equal scores but for rounding."""
+    d = scale * (0.2 + torch.rand(count, 1, 1, 1, generator=torch.Generator().manual_seed(1), dtype=torch.float64))
+    p = torch.full((1, 1), scale / 10, dtype=torch.float64)
+    y = torch.cat([p + d, p - d], dim=-2).float()
+    return AlignmentTask(torch.ones(count, 1, 1), y, torch.tensor([1.0, 0.0]).expand(count, 1, 2), p.float())
+
+
+def exact_weights(task: AlignmentTask) -> tuple[Tensor, Tensor]:
+    """(scores, β) of the two responses of each task, in float64."""
+    distance = task.x[:, 0].double() @ task.W.double().mT - task.y[:, 0, :, 0].double()
+    return -distance.square(), torch.softmax(-distance.square(), dim=-1)
+
+
+def worst_ratio(errors: Tensor, task: AlignmentTask, allowance: Callable[[float, float], float]) -> float:
+    """The largest error in units of what is allowed at the reach and the radius of its task."""
+    radii = task.y.double().abs().amax((-3, -2, -1)).tolist()
+    allowed = [allowance(radius + task.W.abs().item(), radius) for radius in radii]
+    return (errors.double() / torch.tensor(allowed, dtype=torch.float64)).max().item()
+
+
+def test_the_allowance_for_a_loss_is_within_a_factor_of_a_hundred() -> None:
+    task = nearly_tied()
+    s, _ = exact_weights(task)
+    exact = torch.logsumexp(s, -1) - s[:, 0]
+    error = (icalign.plackett_luce_nll(icalign.scores(task), task.r)[:, 0].double() - exact).abs()
+    ratio = worst_ratio(error, task, lambda reach, _: loss_rounding(torch.float32, 2, 1, 1, reach))
+    assert 0.01 < ratio <= 1
+
+
+def test_the_allowance_for_a_gradient_is_within_a_factor_of_a_thousand() -> None:
+    """Half of it: one computed gradient against the exact one, η = 1."""
+    task = nearly_tied()
+    _, beta = exact_weights(task)
+    z = task.W.double() - task.y[:, 0, :, 0].double()
+    exact = -2 * ((torch.tensor([1.0, 0.0], dtype=torch.float64) - beta) * z).sum(-1)
+    error = (icalign.gradient_step(task, 1.0).double().flatten() - exact).abs()
+    ratio = worst_ratio(error, task, lambda reach, _: gradient_rounding(torch.float32, 2, 1, 1, reach) / 2)
+    assert 0.002 < ratio <= 1
+
+
+def test_the_allowance_for_the_beta_head_is_within_a_factor_of_a_hundred() -> None:
+    """Its logits for themselves, and the mean, which they move by D·tanh(E/4) with E twice their error."""
+    task = nearly_tied()
+    model = Transformer((field.block,), field.stream, {d_x: 1, d_y: 1, W: task.W}, torch.float32)
+    X = prompt(task, model.rows)
+    s, beta = exact_weights(task)
+    head = next(model.blocks[0].attention_heads())  # type: ignore[operator]
+    logits = ((X @ head.query.T) @ (X @ head.key.T).mT)[:, 0].double()
+    error = (logits - s - task.W.double().square()).abs().amax(-1)
+    assert 0.02 < worst_ratio(error, task, lambda reach, c: field_rounding(torch.float32, 1, 1, 2, reach, c)[0]) <= 1
+
+    def allowed(reach: float, radius: float) -> float:
+        logit, rest = field_rounding(torch.float32, 1, 1, 2, reach, radius)
+        return field_error(2 * logit, 2 * radius) + rest
+
+    mean = (beta * task.y[:, 0, :, 0].double()).sum(-1)
+    error = (model(X)[..., model.rows["mean"]][..., 0].double() - mean[:, None]).abs().amax(-1)
+    assert 0.01 < worst_ratio(error, task, allowed) <= 1

@@ -77,6 +77,12 @@ def test_the_error_is_attained_halfway_between_knots_and_vanishes_at_knots() -> 
     assert filled(at_knots, 4) == 1.5**2 + 3.0**2
 
 
+def test_a_single_chord_is_the_coarsest_layer() -> None:
+    """h = 2B: one hinge, of slope 0 between −B and B, so the layer writes d_y B² whatever y is."""
+    y = torch.tensor([[-3.0, 1.0], [0.5, 3.0]], dtype=torch.float64)
+    assert filled(y, 1).tolist() == [18.0, 18.0]
+
+
 def test_knots_reach_the_end_when_the_spacing_does_not_divide_the_interval() -> None:
     """2B/h = 3.75: four chords, the last one ends beyond B; on it the bound still holds."""
     uneven = Transformer((Block(feed_forward=squares(B, 1.6)),), stream, {d_x: 1, d_y: 1})
@@ -87,9 +93,21 @@ def test_knots_reach_the_end_when_the_spacing_does_not_divide_the_interval() -> 
     assert uneven.blocks[0].get_parameter("feed_forward.first").shape[0] == 4
 
 
+def test_the_rounding_allowance_of_the_layer_is_within_a_factor_of_twenty() -> None:
+    """64 hinges for one coordinate, its ends and random values; the exact layer in fractions."""
+    knots = [-Fraction(3) + Fraction(6, 64) * k for k in range(65)]
+    y = 6 * torch.rand(500, 1, generator=torch.Generator().manual_seed(0), dtype=torch.float64) - 3
+    y[0], y[1] = -3, 3
+    exact = torch.tensor([float(interpolated(Fraction(v), knots)) for v in y[:, 0].tolist()], dtype=torch.float64)
+    ratio = (filled(y, 64) - exact).abs().max() / bounds.square_rounding(torch.float64, 1, B, 64)
+    assert 0.05 < ratio <= 1
+
+
 @pytest.mark.parametrize(
     ("radius", "spacing", "words"),
     [
+        (1.0, 1000.1, "spacing: 1000.1, expected at most twice the radius, 2.0"),
+        (sp.Symbol("B", positive=True), 3 * sp.Symbol("B", positive=True), "spacing: 3\\*B, expected at most"),
         (0, 1, "radius: 0, expected a positive number"),
         (-3.0, 1, "radius: -3, expected"),
         (3.0, 0.0, "spacing: 0, expected"),

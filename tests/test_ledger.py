@@ -532,7 +532,7 @@ EXTENSION = Path(__file__).parents[1] / "book" / "_ext"
 CONF = f"""
 import sys
 sys.path.insert(0, {str(EXTENSION)!r})
-extensions = ["myst_nb", "sphinx_proof", "icalign_book"]
+extensions = ["myst_nb", "sphinx_proof", "icalign_book", "icalign_reference"]
 suppress_warnings = ["mystnb.unknown_mime_type"]
 nb_execution_mode = "off"
 """
@@ -543,7 +543,7 @@ LEDGER_PAGE = "# The ledger\n\n```{ledger-counts}\n```\n\n```{ledger}\n```\n\n``
 def build(root: Path) -> tuple[int, str]:
     """Builds the book below root with Sphinx in two processes; exit code and messages."""
     (root / "conf.py").write_text(CONF)
-    (root / "index.md").write_text("# Book\n\n```{toctree}\nbook/02-chapter\nbook/ledger\n```\n")
+    (root / "index.md").write_text("# Book\n\n```{toctree}\n:glob:\n\nbook/*\n```\n")
     path = root / "book" / "02-chapter.ipynb"
     notebook = json.loads(path.read_text()) | {"nbformat": 4, "nbformat_minor": 5}
     notebook["metadata"] |= METADATA
@@ -569,6 +569,49 @@ def test_the_site_shows_badge_table_and_graph(book: Book) -> None:
     assert '<a id="node-tail-mean" class="node status-hand" href="02-chapter.html#tail-mean"' in ledger
     assert '<g id="node-second" class="node status-planned"' in ledger
     assert "<title>second uses tail-mean</title>" in ledger
+
+
+FINDINGS_PAGE = "# Findings\n" + "".join(
+    f"\n```{{{name}}}\n```\n"
+    for name in ("findings-summary", "findings", "findings-planned", "findings-as-stated", "findings-new")
+)
+
+
+@pytest.mark.slow
+def test_a_finding_appears_once_its_claim_is_supported(book: Book) -> None:
+    judged = {"verdict": "fails as stated", "place": "Lemma 1", "repaired_by": ["mended"]}
+    claims = [
+        claim(**judged, says="it is the largest", finding="It is the x^a_j.", qualified="for two"),
+        claim("second", **judged, says="it is free", finding="It costs."),
+        claim("mended"),
+        claim("third", verdict="holds", place="Lemma 2"),
+    ]
+    refuted = code(record("exhibit", refutes="it is the largest"))
+    cells = markdown("# Chapter"), statement(), PROVED, refuted
+    root = book(*cells, claims=claims, ledger=LEDGER_PAGE, findings=FINDINGS_PAGE)
+    assert build(root) == (0, "")
+    page = (root / "html/book/findings.html").read_text()
+    found, planned = page.split("</table>")
+    assert "examined 1 statement of the paper: 0 hold as they stand, 1 with a change or an addition. 2 more" in found
+    assert "<p>It is the x<sup>a</sup><sub>j</sub>.</p>" in found
+    assert "<b>fails as stated</b>: for two" in found
+    assert '<a href="02-chapter.html#tail-mean"><code>tail-mean</code></a>' in found
+    assert '<a href="02-chapter.html#cell-4">an instance against “it is the largest”</a>' in found
+    assert 'id="cell-4"' in (root / "html/book/02-chapter.html").read_text()
+    assert 'Repaired by: <code>mended</code> <span class="claim-badge status-planned">' in found
+    assert "it is free" not in found
+    assert "<em>it is free</em>: chapter 2" in planned
+    assert "It costs" not in page and page.count("fails as stated") == 1
+
+
+@pytest.mark.slow
+def test_the_index_has_every_claim(book: Book) -> None:
+    root = book(markdown("# Chapter"), statement(), PROVED, claims=[claim(), claim("second")], ledger=LEDGER_PAGE)
+    assert build(root) == (0, "")
+    index = (root / "html/genindex.html").read_text()
+    assert '<a href="book/02-chapter.html#tail-mean"><strong>tail-mean</strong></a>' in index
+    assert '<a href="book/ledger.html#ledger-tail-mean">[1]</a>' in index
+    assert '<a href="book/ledger.html#ledger-second">second</a>' in index
 
 
 @pytest.mark.slow

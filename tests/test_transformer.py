@@ -86,9 +86,25 @@ W_SAMPLE = icalign.sample_task(seed=3).W
 # for constructions that need more than one temperature
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "Causal": {"W": W_SAMPLE, "temperatures": {"gamma_1": 123.456, "c": 271.8, "c_field": 61.7}, "responses": 4},
+    "CausalQueries": {
+        "W": W_SAMPLE,
+        "temperatures": dict(gamma_1=123.456, c=271.8, c_field=61.7, gamma_q=345.6, gamma_beta=234.5)
+        | {"gamma_p": 177.7, "kappa": 3.21, "epsilon": 0.123, "lambda": 4.3},
+        "responses": 3,
+        "queries": 2,
+        "target": "joint",
+        "pairs": 2,
+    },
     "MultiQuery": {
         "W": W_SAMPLE,
-        "temperatures": dict(gamma_1=345.6, gamma_2=123.456, gamma_beta=234.5, C=61.7, epsilon=0.123) | {"lambda": 4.3},
+        "temperatures": {
+            "gamma_1": 345.6,
+            "gamma_2": 123.456,
+            "gamma_beta": 234.5,
+            "C": 61.7,
+            "epsilon": 0.123,
+            "lambda": 4.3,
+        },
         "responses": 4,
         "query_ids": True,
         "pairs": 2,

@@ -31,7 +31,7 @@ def test_the_table_shows_rewards_logits_and_attention() -> None:
     assert '<th scope="row">logit, a asks</th><td>3.0</td><td>1.5</td><td>4.5</td><td>1.5</td>' in html
     assert '<th scope="row">logit, b asks</th><td>2.5</td><td>1.0</td><td>5.0</td><td>2.0</td>' in html
     # e³, e^1.5, e^4.5, e^1.5 over their sum
-    assert '<td class="viewer-selected" style="--tint: 47%">0.785</td>' in html
+    assert '<td class="viewer-selected" style="--tint: 45%">0.756</td>' in html
 
 
 def test_it_says_what_each_query_selects_and_where_that_changes() -> None:

@@ -2,6 +2,7 @@
 
 - a badge with the claim's status in the title of every statement whose label is a claim
 - ``{ledger}``, ``{ledger-counts}``, ``{claim-graph}``: the table, the counts, the graph
+- an entry in the general index for every claim: where it is stated, and its row in the ledger
 - ``{by-hand}`claim/part` ``: marks the argument that covers a part by hand
 - every broken rule of evidence is a warning, so that a build with ``-W`` fails
 """
@@ -13,12 +14,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import ClassVar
 
 from docutils import nodes
+from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.errors import ExtensionError
+from sphinx.transforms import SphinxTransform
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 from sphinx.util.nodes import make_refnode
@@ -41,44 +43,47 @@ MEANINGS = {
 }
 
 
-class LedgerTable(nodes.General, nodes.Element):
-    """Stands for the table until all pages are read."""
+@dataclass(frozen=True)
+class Page:
+    """A page that is being written, as computed content needs it."""
+
+    app: Sphinx
+    docname: str
+    ledger: Ledger
+
+    def to(self, docname: str, anchor: str = "") -> str:
+        """The address of a place on another page, seen from this one."""
+        address = self.app.builder.get_relative_uri(self.docname, docname)
+        return f"{address}#{anchor}" if anchor else address
+
+    def link(self, claim: str) -> str | None:
+        """The address of a claim's statement, if it stands in a chapter."""
+        entry = getattr(self.app.env, "proof_list", {}).get(claim)
+        return self.to(entry["docname"], claim) if entry else None
 
 
-class LedgerCounts(nodes.General, nodes.Element):
-    """Stands for the counts until all pages are read."""
+class Computed(nodes.General, nodes.Element):
+    """Stands for content that is computed when the page is written, once all pages are read."""
 
 
-class ClaimGraph(nodes.General, nodes.Element):
-    """Stands for the graph until all pages are read."""
+CONTENT: dict[str, Callable[[Page], str]] = {}
+"""The directives whose content is computed, and the HTML of each."""
 
 
-class Placeholder(SphinxDirective):
-    """A directive whose content is computed when the page is written."""
-
-    node: ClassVar[type[nodes.Element]]
+class ComputedDirective(SphinxDirective):
+    """A directive of ``CONTENT``."""
 
     def run(self) -> list[nodes.Node]:
-        """Puts the placeholder."""
-        return [self.node()]
+        """Puts the placeholder, and notes that the page has one."""
+        self.env.metadata[self.env.docname]["icalign_computed"] = True
+        return [Computed(name=self.name)]
 
 
-class LedgerDirective(Placeholder):
-    """``{ledger}``."""
-
-    node = LedgerTable
-
-
-class CountsDirective(Placeholder):
-    """``{ledger-counts}``."""
-
-    node = LedgerCounts
-
-
-class GraphDirective(Placeholder):
-    """``{claim-graph}``."""
-
-    node = ClaimGraph
+def add_content(app: Sphinx, contents: dict[str, Callable[[Page], str]]) -> None:
+    """Registers directives whose content is computed."""
+    CONTENT.update(contents)
+    for name in contents:
+        app.add_directive(name, ComputedDirective)
 
 
 class ByHand(SphinxRole):
@@ -319,6 +324,27 @@ def graph_html(ledger: Ledger, link: Link) -> str:
 # ─── the build ───────────────────────────────────────────────────────────────────────────────────
 
 
+class ClaimIndex(SphinxTransform):
+    """Enters claims into the general index, and so into the search: where they are stated, and their ledger rows."""
+
+    default_priority = 840  # before Sphinx collects the entries
+
+    def apply(self, **options: object) -> None:
+        """Puts the entries of this page."""
+        claims = self.app.extensions["icalign_book"].metadata["book"].ledger.entries
+        stated = [node["label"] for node in statements(self.document) if node["label"] in claims]
+        entries = [("single", label, label, "main", None) for label in stated]
+        if self.env.docname == self.config.icalign_ledger_page:
+            entries += [("single", name, f"ledger-{name}", "", None) for name in claims]
+        if entries:
+            self.document.append(addnodes.index(entries=entries))
+
+
+def statements(document: nodes.document) -> Iterator[nodes.Element]:
+    """The ``prf:`` directives of a page that have a number and a title."""
+    yield from (node for node in document.findall(nodes.Admonition) if "realtype" in getattr(node, "attributes", {}))
+
+
 class Book:
     """What the event handlers share: the ledger, read once when a build begins."""
 
@@ -334,7 +360,7 @@ class Book:
     def pages(self, app: Sphinx, env: BuildEnvironment) -> list[str]:
         """The pages that show a status: written again in every build, since evidence lies on other pages."""
         stated = {entry["docname"] for entry in getattr(env, "proof_list", {}).values()}
-        return sorted(stated | {app.config.icalign_ledger_page} & env.found_docs)
+        return sorted(stated | {name for name, about in env.metadata.items() if "icalign_computed" in about})
 
     def check(self, app: Sphinx, env: BuildEnvironment) -> None:
         """Warns of each broken rule, and of each statement that only Sphinx sees."""
@@ -354,23 +380,27 @@ class Book:
     def resolve(self, app: Sphinx, doctree: nodes.document, docname: str) -> None:
         """Puts badges into titles and content into the placeholders."""
 
-        def link(claim: str) -> str | None:
-            if entry := getattr(app.env, "proof_list", {}).get(claim):
-                return f"{app.builder.get_relative_uri(docname, entry['docname'])}#{claim}"
-            return None
-
-        for node in doctree.findall(nodes.Admonition):
-            if isinstance(node, nodes.Element) and "realtype" in node and node["label"] in self.ledger.entries:
+        page = Page(app, docname, self.ledger)
+        for node in statements(doctree):
+            if node["label"] in self.ledger.entries:
                 node[0] += self.badge(app, docname, self.ledger[node["label"]])
         for node in doctree.findall(nodes.Element):  # sphinx-proof gives these to every statement and every proof
             node["ids"] = [name for name in node.get("ids", []) if name not in ("proof", "proof-content")]
-        for kind, content in (
-            (LedgerTable, table_html(self.ledger, link)),
-            (LedgerCounts, counts_html(self.ledger)),
-            (ClaimGraph, graph_html(self.ledger, link)),
-        ):
-            for node in list(doctree.findall(kind)):
-                node.replace_self(nodes.raw("", content, format="html"))
+        self.anchor(doctree, docname)
+        for node in list(doctree.findall(Computed)):
+            node.replace_self(nodes.raw("", CONTENT[node["name"]](page), format="html"))
+
+    def anchor(self, doctree: nodes.document, docname: str) -> None:
+        """Gives every cell that recorded evidence an id, ``cell-12``, so that a link can lead to it."""
+        recorded = {
+            record.cell
+            for entry in self.ledger
+            for record in entry.records
+            if record.notebook.rpartition(".")[0] == docname
+        }
+        for node in doctree.findall(nodes.container):
+            if node.get("nb_element") == "cell_code" and (number := node["cell_index"] + 1) in recorded:
+                node["ids"].append(f"cell-{number}")
 
     def badge(self, app: Sphinx, docname: str, entry: Entry) -> nodes.Element:
         """The status, linked to the claim's row in the ledger; the remark shows beside it."""
@@ -398,14 +428,19 @@ def setup(app: Sphinx) -> dict[str, object]:
     """Registers the directives, the role and the handlers."""
     book = Book()
     app.add_config_value("icalign_ledger_page", "book/ledger", "env")
-    app.add_directive("ledger", LedgerDirective)
-    app.add_directive("ledger-counts", CountsDirective)
-    app.add_directive("claim-graph", GraphDirective)
+    add_content(
+        app,
+        {
+            "ledger": lambda page: table_html(page.ledger, page.link),
+            "ledger-counts": lambda page: counts_html(page.ledger),
+            "claim-graph": lambda page: graph_html(page.ledger, page.link),
+        },
+    )
+    app.add_node(Computed)
     app.add_role("by-hand", ByHand())
-    for node in LedgerTable, LedgerCounts, ClaimGraph:
-        app.add_node(node)
+    app.add_transform(ClaimIndex)
     app.connect("builder-inited", book.open)
     app.connect("env-updated", book.pages)
     app.connect("env-check-consistency", book.check)
     app.connect("doctree-resolved", book.resolve)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
+    return {"version": "1", "book": book, "parallel_read_safe": True, "parallel_write_safe": True}

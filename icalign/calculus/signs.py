@@ -238,7 +238,7 @@ def _tangent(expr: sp.Add, strict: bool, depth: int) -> bool:
     return _decide(sp.expand(expr - exponentials[0] + factor * (1 + exponent)), strict, depth - 1)
 
 
-def _exponential(term: sp.Expr) -> tuple[sp.Expr, sp.Expr] | None:
+def _exponential(term: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
     """(c, a) with term = c·e^a; a term without an exponential is c·e⁰."""
     factors = sp.Mul.make_args(term)
     exponents = [factor.exp for factor in factors if isinstance(factor, sp.exp)]  # also of an unevaluated E**a

@@ -177,24 +177,21 @@ def sums_at(expr: sp.Expr, values: dict[sp.Symbol, int]) -> sp.Expr:
 
 
 def _opaque(expr: sp.Expr) -> sp.Expr:
-    """Sums become symbols: what holds for any value of them holds."""
-    return _hidden(expr, frozenset(), {})
+    """Sums and products become symbols: what holds for any value of them holds.
+
+    sympy's own doit, which simplify calls, must not see them: it gets products with a KroneckerDelta wrong.
+    """
+    return _hidden(expr, {})
 
 
-def _hidden(expr: Any, bound: frozenset[sp.Symbol], names: dict[Any, sp.Expr]) -> Any:
-    """Sums, and products of unknown length, as symbols; as functions of the variables of products around them."""
+def _hidden(expr: Any, names: dict[Any, sp.Expr]) -> Any:
     if not (isinstance(expr, sp.Basic) and expr.has(ExprWithLimits)):
         return expr
     if not isinstance(expr, ExprWithLimits):
-        return expr.func(*[_hidden(argument, bound, names) for argument in expr.args])
-    if isinstance(expr, sp.Product) and all([runs_forwards(*limits[1:]) for limits in expr.limits]):
-        function = _hidden(expr.function, bound | set(expr.variables), names)
-        return sp.Product(function, *expr.limits)
-    around = sorted(expr.free_symbols & bound, key=sp.default_sort_key)
-    key = (expr, *around)
-    if key not in names:
-        names[key] = sp.Function(f"sum_{len(names)}")(*around) if around else sp.Dummy(f"sum_{len(names)}")
-    return names[key]
+        return expr.func(*[_hidden(argument, names) for argument in expr.args])
+    if expr not in names:
+        names[expr] = sp.Dummy(f"sum_{len(names)}")
+    return names[expr]
 
 
 def _by_ends(expr: Any) -> Any:

@@ -1,6 +1,8 @@
 """Theorem 3.2: on two responses, two heads and no feed-forward layer make one gradient step on the Bradley–Terry loss.
 
 Rows: x, y, sq = ‖y‖², r and 1. Both heads write into y: e becomes e + (0, −ΔW x, 0).
+
+Claim ``bt-two-heads``.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping
+from typing import Any
 
 import sympy as sp
 import torch
@@ -25,10 +26,11 @@ from ..spec import Block, Head
 from ..stream import Stream
 from ..symbolic import SymbolicTransformer
 from ..symbols import N, W, d_x, d_y, eta
-from ..tasks import AlignmentTask
+from ..tasks import AlignmentTask, refuse_non_sizes
 from . import positions as derived
 from .base import TaskClass, build, prompt
 from .gradient import GradientStep
+from .order import Order, standing
 
 gamma_1, c, c_field = sp.symbols("gamma_1 c c'", nonnegative=True)
 sigma, sigma_field = sp.symbols("sigma sigma'", real=True)
@@ -73,6 +75,11 @@ class Causal(GradientStep):
     Claims ``mask-logits`` to ``causal-theorem``; section 2 of the paper's v2 appendix (F.2 in the camera-ready).
     ``c(task)`` is y_t − u_t at every position, ``c.update(task)`` is u_t. The prompt has a start token in front.
 
+    With several queries the prompt has M·N tokens, and ``c(task, order=…)`` says which query each belongs to; answers
+    come by query and response, as the task has them. With ``target="own"`` a token's step is that on the responses to
+    its own query that it sees; with ``target="joint"`` that on everything it sees, summed over queries. Claim
+    ``causal-multi-query``; :class:`icalign.constructions.causal_queries.CausalQueries` has its temperatures.
+
     Args:
         W: the parameters W₀ (d_y, d_x) of the reward model at the start.
         eta: the step size η > 0.
@@ -86,15 +93,29 @@ class Causal(GradientStep):
         sink: with the start token. ``False`` is the construction as the paper prints it, c = γ₁γ₂, at the same
             temperatures and without a start token. It promises nothing: ``error_bound`` is ∞.
         positions: "given", one-hot in the prompt, or "derived" by two blocks in front, from the causal mask alone.
+        queries: M; with more than one there has to be a start token.
+        overlap: ρ < 1, a bound on ⟨x^a, x^b⟩ for a ≠ b; not read for one query.
+        target: "own" or "joint", which are the same for one query.
+        pairs: for the joint target, how many pairs of heads add up the queries; as many as the tolerance asks for if
+            None (1 to 4), or 1.
         dtype: of weights and tasks.
 
     Raises:
         ValueError: W or η out of range, a class that is empty or has N < 2, both or neither of tolerance and
             temperatures, a tolerance that the dtype cannot deliver, a class or a weight beyond the dtype, other
-            ``positions``, or derived ones without a start token or more than the dtype can tell apart.
+            ``positions``, or derived ones without a start token or more than the dtype can tell apart, an overlap
+            that is not below 1, another ``target``, or several queries without a start token.
     """
 
     temperature_names = ("gamma_1", "c", "c_field")
+
+    def __new__(cls, **given: Any) -> Causal:
+        """Several queries have heads of their own; one or several, it is a ``Causal``."""
+        if cls is Causal and given.get("queries", 1) != 1:
+            from .causal_queries import CausalQueries
+
+            return super().__new__(CausalQueries)
+        return super().__new__(cls)
 
     def __init__(
         self,
@@ -109,6 +130,10 @@ class Causal(GradientStep):
         temperatures: Mapping[str, float] | None = None,
         sink: bool = True,
         positions: str = "given",
+        queries: int = 1,
+        overlap: float = 0.9,
+        target: str = "own",
+        pairs: int | None = None,
         dtype: torch.dtype = torch.float64,
     ) -> None:
         self._take(W, eta, dtype)
@@ -119,7 +144,13 @@ class Causal(GradientStep):
             min_gap=min_gap,
             reward_range=reward_range,
             radius=radius,
+            queries=queries,
+            overlap=None if queries == 1 else overlap,
         )
+        if target not in ("own", "joint"):
+            raise ValueError(f"target: {target!r}, expected 'own' or 'joint'")
+        if pairs is not None:
+            refuse_non_sizes(pairs=pairs)
         if not isinstance(sink, bool):
             raise ValueError(f"sink: {sink!r}, expected True or False")
         if positions not in ("given", "derived"):
@@ -127,8 +158,9 @@ class Causal(GradientStep):
         if positions == "derived":
             if not sink:
                 raise ValueError("positions: 'derived' needs a start token, and sink=False has none; expected 'given'")
-            derived.refuse_positions(responses, dtype)
-        self.sink, self.positions = sink, positions
+            derived.refuse_positions(queries * responses, dtype)
+        self.sink, self.positions, self.target = sink, positions, target
+        self.pairs, self._pairs = pairs or 1, pairs
         self._set(tolerance, temperatures)
         if not sink:
             self.error_bound = math.inf
@@ -197,11 +229,12 @@ class Causal(GradientStep):
             "(‖|W||x|‖ + ‖y‖)² + (N+1)c′": self.reach**2 + rounds * t["c_field"],
         }
 
-    def _build(self) -> None:
+    def _numbers(self) -> dict[Any, Any]:
+        """The numbers for the symbols."""
         kind, t = self.task_class, self.temperatures
         low, high = [t["gamma_1"] * end for end in kind.reward_range]
         lowest, highest = bounds.score_range(self.norm, kind.radius)
-        self.values = {
+        return {
             d_x: kind.dim_x,
             d_y: kind.dim_y,
             N: kind.responses,
@@ -213,8 +246,10 @@ class Causal(GradientStep):
             sigma: bounds.stop_logit(low, high, t["c"]),
             sigma_field: bounds.stop_logit(lowest, highest, t["c_field"]),
         }
-        model = self.symbolic()
-        self.transformer = build(model.blocks, model.stream, self.values, self.dtype, t)
+
+    def _build(self) -> None:
+        self.values, model = self._numbers(), self.symbolic()
+        self.transformer = build(model.blocks, model.stream, self.values, self.dtype, self.temperatures)
 
     def symbolic(self) -> SymbolicTransformer:
         """The blocks, N−1 for this N, with symbols for d_x, d_y, N, γ₁, c, c′, σ, σ′, η, W."""
@@ -226,18 +261,24 @@ class Causal(GradientStep):
             return SymbolicTransformer(stream, (block,) * rounds, given)
         return SymbolicTransformer(derived_stream, derived.blocks(N) + (block,) * rounds, given | {"p": 0, "z": 0})
 
-    def embed(self, task: AlignmentTask) -> Float[Tensor, "*batch tokens width"]:
+    def standing(self, task: AlignmentTask, order: Order | None) -> Tensor:
+        """Where in the prompt each response stands, query by query (:func:`icalign.constructions.order.standing`)."""
+        return standing(order, self.task_class.queries, self.task_class.responses, task.batch)
+
+    def embed(self, task: AlignmentTask, order: Order | None = None) -> Float[Tensor, "*batch tokens width"]:
         """The start token, rows one and b alone, if there is one; then tokens [x; y_t; ‖y_t‖²; r_t; 1; 0; p_t; 0; 0].
 
         Raises:
             OutOfClass: a size differs from that of the class.
-            ValueError: not a task, or one of another dtype.
+            ValueError: not a task, one of another dtype, or an order that does not fit.
         """
         self.refuse_unfit(task)
         rows = self.transformer.rows
         X = prompt(task, rows)
+        if order is not None:
+            X = X.take_along_dim(self.standing(task, order).argsort(-1)[..., None], -2)
         if self.positions == "given":
-            X[..., rows["p"]] = torch.eye(self.task_class.responses, dtype=X.dtype)
+            X[..., rows["p"]] = torch.eye(X.shape[-2], dtype=X.dtype)
         if not self.sink:
             return X
         start = torch.zeros_like(X[..., :1, :])
@@ -245,20 +286,63 @@ class Causal(GradientStep):
         return torch.cat([start, X], -2)
 
     def responses(self, X: Float[Tensor, "*batch tokens width"]) -> Float[Tensor, "*batch queries responses width"]:
-        """The tokens that hold responses, by query; without the start token."""
+        """The tokens that hold responses, by query, of a blocked prompt; without the start token."""
         return super().responses(X[..., 1:, :] if self.sink else X)
 
-    def rounds(self, task: AlignmentTask) -> list[Float[Tensor, "*batch tokens width"]]:
+    def run(self, task: AlignmentTask, order: Order | None = None) -> Float[Tensor, "*batch tokens width"]:
+        """The tokens after the forward pass, in the order of the prompt.
+
+        Raises:
+            OutOfClass: the task does not belong to the class.
+            ValueError: not a task, one of another dtype, or an order that does not fit.
+        """
+        self.check(task)
+        X: Tensor = self.transformer(self.embed(task, order))
+        return X
+
+    def _blocked(self, task: AlignmentTask, order: Order | None) -> Float[Tensor, "*batch tokens width"]:
+        """The tokens after the forward pass, query by query."""
+        X = self.run(task, order)
+        if order is None:
+            return X
+        first = int(self.sink)
+        stands = self.standing(task, order)[..., None]
+        return torch.cat([X[..., :first, :], X[..., first:, :].take_along_dim(stands, -2)], -2)
+
+    def __call__(
+        self, task: AlignmentTask, order: Order | None = None
+    ) -> Float[Tensor, "*batch queries responses dim_y"]:
+        """y − u at every token, by query and response.
+
+        Args:
+            task: a task of the class.
+            order: the query, 0, …, M − 1, of every token of the prompt, (M·N,) or one row for each task of the batch;
+                the responses of a query come in the order of their index. Query by query if None.
+
+        Raises:
+            OutOfClass: the task does not belong to the class.
+            ValueError: not a task, one of another dtype, or an order that does not fit.
+        """
+        return self.read(self._blocked(task, order))
+
+    def update(
+        self, task: AlignmentTask, order: Order | None = None
+    ) -> Float[Tensor, "*batch queries responses dim_y"]:
+        """u at every token, by query and response; arguments and errors as in a call."""
+        return self.responses(self._blocked(task, order))[..., self.transformer.rows[self.accumulator]]
+
+    def rounds(self, task: AlignmentTask, order: Order | None = None) -> list[Float[Tensor, "*batch tokens width"]]:
         """The tokens as each round finds them, from the first to after the last; without the start token.
 
         Raises:
             OutOfClass: the task does not belong to the class.
-            ValueError: not a task, or one of another dtype.
+            ValueError: not a task, one of another dtype, or an order that does not fit.
         """
         self.check(task)
-        X = self.embed(task)
+        X = self.embed(task, order)
         found = [X]
         for layer in self.transformer.blocks:
             X = layer(X)
             found.append(X)
-        return [self.responses(X)[..., 0, :, :] for X in found[-self.task_class.responses :]]
+        first = 2 if self.positions == "derived" else 0
+        return [X[..., int(self.sink) :, :] for X in found[first : first + self.task_class.responses]]

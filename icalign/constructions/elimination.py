@@ -3,6 +3,9 @@
 ``block`` eliminates with a clipped step on a row of flags: one set of weights for a whole class of inputs.
 ``printed_block`` does it as the paper prints it, with a weight ε that is read off the input.
 
+Claims ``elimination-printed``, ``elimination-step``, ``elimination-needs-gap``, ``two-heads-suffice``,
+``partial-sums``, ``each-part-needed``.
+
 Rows: x, y, sq = ‖y‖², r, 1, flag (eliminated?), top (filled with r⁺ and emptied again) and u (what has been added up).
 """
 

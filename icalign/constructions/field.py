@@ -1,5 +1,7 @@
 """The β head (E.3–E.5): softmax weighs each response by its Plackett–Luce factor; and a ReLU layer for the squares.
 
+Claims ``beta-head``, ``square-by-relu``.
+
 Rows: x, y, sq = ‖y‖², 1 and mean, which the head fills with μ = Σ_j β_j y_j.
 """
 
@@ -45,10 +47,10 @@ def squares(radius: Any, spacing: Any) -> FeedForward:
 
     Args:
         radius: B > 0, a bound on the coordinates of y; a bound on ‖y‖ is one. Number or sympy expression.
-        spacing: h > 0, such that 2B/h is a number.
+        spacing: h, 0 < h ≤ 2B, such that 2B/h is a number.
 
     Raises:
-        ValueError: a number that is not positive and finite, or a number of knots that is not a number.
+        ValueError: a number that is not positive and finite, 2B/h not a number, or h > 2B: no second knot in [−B, B].
     """
     B, h = [exact_number(v) if isinstance(v, int | float) else sp.sympify(v) for v in (radius, spacing)]
     for name, value in (("radius", B), ("spacing", h)):
@@ -57,5 +59,7 @@ def squares(radius: Any, spacing: Any) -> FeedForward:
     pieces = sp.ceiling(2 * B / h)
     if not pieces.is_Integer:
         raise ValueError(f"spacing: 2·radius/spacing is {pieces}, expected a number")
+    if 2 * B / h < 1:
+        raise ValueError(f"spacing: {spacing}, expected at most twice the radius, {2 * radius}")
     hinges = [hinge(k, B, h) for k in range(int(pieces))]
     return FeedForward(write={"sq": sum(hinges[1:], hinges[0]) + d_y * B**2})

@@ -4,6 +4,8 @@ Rows: p and m of size N, b (start token?) and z. The start token stands first, s
 A uniform causal head writes z = 1/t. ReLU hats with peaks at 1/2, …, 1/(N+1) turn it into a one-hot code in the row m,
 exactly in real arithmetic. A second layer rounds the code to zeros and ones, writes it into p and empties z and m: the
 row m is borrowed, and a construction that uses it as a mask can have these blocks in front.
+
+Claims ``nope-reciprocal``, ``hat-one-hot``, ``position-precision``.
 """
 
 from __future__ import annotations
@@ -53,19 +55,24 @@ def hats(size: Size = N) -> FeedForward:
 count = Head(logit=0 * i.b * j.b, write={"z": j.b})  # uniform weights: z = (1 + 0 + … + 0)/t
 
 half = sp.Rational(1, 2)
-round_off = FeedForward(
-    write={
-        "p": relu(2 * i.m - half) - relu(2 * i.m - 3 * half),  # 0 for m ≤ 1/4, 1 for m ≥ 3/4
-        "m": relu(-i.m) - relu(i.m),
-        "z": -relu(i.z),
-    }
-)
+
+
+def rounding(size: Size = N) -> FeedForward:
+    """The layer that rounds the code in m, moves it to p and empties m and z."""
+    i, _ = Stream(**{**stream.rows, "p": size, "m": size}).tokens
+    return FeedForward(
+        write={
+            "p": relu(2 * i.m - half) - relu(2 * i.m - 3 * half),  # 0 for m ≤ 1/4, 1 for m ≥ 3/4
+            "m": relu(-i.m) - relu(i.m),
+            "z": -relu(i.z),
+        }
+    )
 
 
 def blocks(size: Size = N) -> tuple[Block, Block]:
     """The two blocks, for a stream whose rows p and m have the given size."""
     counted = Block(heads=(count,), feed_forward=hats(size), causal=True)
-    return counted, Block(feed_forward=round_off, causal=True)
+    return counted, Block(feed_forward=rounding(size), causal=True)
 
 
 def refuse_positions(responses: int, dtype: torch.dtype) -> None:

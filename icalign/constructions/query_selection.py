@@ -3,6 +3,8 @@
 ``winner`` tells the queries apart by their inner products, as the paper prints it; ``winner_by_id`` by one-hot
 identifiers, whatever the queries are.
 
+Claims ``mq-logits`` to ``mq-outcome``.
+
 Rows: x, y, r, 1, in ``identified`` the identifier, and best, which the head fills.
 """
 

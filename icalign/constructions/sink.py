@@ -3,6 +3,8 @@
 A sink is a token that offers nothing and draws nearly all attention, by a logit λ that the others do not have. Beside
 it the weight of token j is e^{−λ}e^{±εz_j}, nearly unnormalised, and the difference of the two heads is linear in z_j.
 
+Claim ``sink-linear-attention``.
+
 Rows: x, v, 1, b (the sink?) and sum, which the heads fill. Here z_j = ⟨x_i, x_j⟩.
 """
 

@@ -92,6 +92,60 @@ def test_the_search_finds_a_chapter(browser: Browser, site: Path) -> None:
         page.wait_for_selector("#search-results a[href*='03-selection']", timeout=5000)
 
 
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize(
+    ("words", "page_found", "anchor"),
+    [
+        ("selection-bound", "book/03-selection.html", "selection-bound"),
+        ("selection-bound", "book/ledger.html", "ledger-selection-bound"),
+        (CLAIMS[-1], "book/ledger.html", f"ledger-{CLAIMS[-1]}"),
+        ("inverse temperature", "book/glossary.html", "term-inverse-temperature"),
+    ],
+)
+def test_the_search_finds_claims_and_terms(
+    width: int, words: str, page_found: str, anchor: str, browser: Browser, site: Path
+) -> None:
+    with serve(site) as origin, open_page(browser, origin, width, []) as page:
+        page.goto(f"{origin}/search.html?q={words}")
+        page.locator(f"#search-results a[href*='{page_found}'][href$='#{anchor}']").first.click(timeout=20_000)
+        page.wait_for_url(f"{origin}/{page_found}*#{anchor}", timeout=20_000, wait_until="commit")
+        page.locator(f"[id='{anchor}']").wait_for(state="attached", timeout=20_000)
+
+
+def test_every_claim_and_every_term_is_in_the_index(seen: Survey, site: Path) -> None:
+    script = (site / "searchindex.js").read_text(encoding="utf-8")
+    index = json.loads(script.removeprefix("Search.setIndex(").removesuffix(")"))
+    listed = index["indexentries"].keys()
+    terms = {anchor for anchor in seen.ids["book/glossary.html"] if anchor.startswith("term-")}
+    assert set(CLAIMS) <= listed
+    assert len(terms) >= 30 and len(terms) == len(listed - set(CLAIMS) & listed)
+    for entry in listed:
+        assert entry.casefold() in seen.text["genindex.html"].casefold()
+
+
+def test_a_finding_leads_to_its_counterexample(browser: Browser, site: Path) -> None:
+    with serve(site) as origin, open_page(browser, origin, 1280, []) as page:
+        page.goto(f"{origin}/book/findings.html")
+        links = page.locator("#finding-readout-sign a[href*='#cell-']")
+        address, anchor = str(links.first.get_attribute("href")).split("#")
+        assert address == "02-gradient-step.html"
+        links.first.click()
+        page.locator(f"#{anchor} .evidence.exhibit").wait_for(timeout=20_000)
+
+
+def test_a_statement_of_the_paper_is_judged_once(seen: Survey) -> None:
+    text = seen.text["book/findings.html"]
+    for words in ("The paper says", "the alignment objective is non-convex", "arXiv, version 2", "Open an issue"):
+        assert text.count(words) == 1
+
+
+def test_the_build_says_what_it_was_made_with(seen: Survey) -> None:
+    text = seen.text["book/status.html"]
+    assert re.search(r"Built on \d+ \w+ \d{4}, from version \d+\.\d+\.\d+ of icalign, with Python 3\.", text)
+    for name in re.findall(r"(?m)^([\w.-]+)==", (ROOT / "requirements.txt").read_text(encoding="utf-8")):
+        assert name in text
+
+
 def shown(page: Page) -> int:
     """Which step of the stepper is on the screen; there must be one."""
     visible = [step.is_visible() for step in page.locator(".stepper-step").all()]
