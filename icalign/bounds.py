@@ -195,7 +195,7 @@ def bradley_terry_rounding(
 
 
 def vanishing_epsilon(dtype: torch.dtype, largest_reward: float, gap: float) -> float:
-    r"""p·ln 2 − log(r_1/Δ): about here ε = r_1 − r⁺, as computed, is first not positive (claim ``elimination-printed``).
+    r"""p·ln 2 − log(r_1/Δ): here ε = r_1 − r⁺, as computed, is first not positive (claim ``elimination-printed``).
 
     For two rewards, the larger r_1 = max|r|. There ε = Δ/(1 + e^{γΔ}), and numbers at r_1 are 2^{−p}·r_1 to
     2^{1−p}·r_1 apart, so ε is half a spacing at this γΔ or by up to ln 2 above it. The weights and the mean are rounded

@@ -127,10 +127,11 @@ def _free(expressions: Iterable[Any]) -> set[Any]:
 
 def hypotheses_of(expressions: Iterable[Any], at_least: Mapping[sp.Symbol, Any]) -> list[str]:
     """The assumptions on the symbols of what was proved, typeset: every Proof holds under these alone."""
-    expressions = [sp.sympify(expression) for expression in (*expressions, *at_least, *at_least.values())]
+    stated = [sp.sympify(expression) for expression in expressions]
+    expressions = [*stated, *at_least, *map(sp.sympify, at_least.values())]
     families = {family for expression in expressions for family in expression.atoms(sp.IndexedBase)}
     labels = {family.label for family in families}
-    sizes = _sizes(expressions)
+    sizes = _sizes(stated)
     free = {s for s in _free(expressions) if s.is_Symbol and s not in labels}
     found = {str(s): _assumption(s, sp.latex(s), size=s in sizes) for s in free}
     found |= {str(family.label): _assumption(family, f"{sp.latex(family.label)}_j") for family in families}
@@ -334,7 +335,8 @@ class Certificate(Evidence):
             raise ValueError(f"{claim}: no point to check")
         for values in points:
             chain.certify(Point(values))
-        whole = [value for values in points for key, value in values.items() if getattr(key, "is_integer", False)]
+        entering = {symbol for symbol in _free(chain.expressions) if symbol.is_integer}
+        whole = [value for values in points for key, value in values.items() if key in entering]
         sizes = [str(value) for value in sorted(set(map(int, whole)))]
         return cls(
             made=_CHECKED,
@@ -511,6 +513,18 @@ def _refutation(claim: str, check: Callable[[], object], what: str) -> Mapping[s
     raise AssertionError(f"{claim}: the check accepts this: {what}")
 
 
+_LONG = 180  # characters of LaTeX that fit on a line of the page
+
+
+def _implication(hypotheses: Sequence[str], conclusion: str) -> str:
+    """Hypotheses ⟹ conclusion, on one line or, if that is long, each formula on a line of its own."""
+    one_line = rf"{', '.join(hypotheses)} \implies {conclusion}" if hypotheses else conclusion
+    if not hypotheses or len(one_line) <= _LONG:
+        return one_line
+    rows = ", \\\\ ".join(hypotheses)
+    return rf"\begin{{gathered}} {rows} \\ \implies {conclusion} \end{{gathered}}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Control(Evidence):
     """A deliberately broken twin that the same check rejects, with the instance that refutes it."""
@@ -562,8 +576,7 @@ class Control(Evidence):
     @classmethod
     def over_reals(cls, claim: str, hypotheses: Sequence[Any], conclusion: Any, *, part: str, twin: str) -> Control:
         """Give broken hypotheses or a broken conclusion to :meth:`Proof.over_reals`; raises as :meth:`rejects`."""
-        under = ", ".join([str(sp.latex(h)) for h in hypotheses])
-        shown = (rf"{under} \implies " if under else "") + str(sp.latex(conclusion))
+        shown = _implication([str(sp.latex(h)) for h in hypotheses], str(sp.latex(conclusion)))
         return cls._of(claim, shown, lambda: Proof.over_reals(claim, hypotheses, conclusion, part=part), twin, part)
 
     @classmethod

@@ -137,7 +137,7 @@ def test_rounded_logits_are_what_the_allowance_is_for(gamma: float) -> None:
 
 
 def nearly_tied(count: int = 2000, scale: float = 10.0) -> AlignmentTask:
-    """Responses p ± d to a prediction p much shorter than d, d_x = d_y = 1, in float32: equal scores but for rounding."""
+    """Responses p ± d to a prediction p much shorter than d, d_x = d_y = 1, float32: equal scores but for rounding."""
     d = scale * (0.2 + torch.rand(count, 1, 1, 1, generator=torch.Generator().manual_seed(1), dtype=torch.float64))
     p = torch.full((1, 1), scale / 10, dtype=torch.float64)
     y = torch.cat([p + d, p - d], dim=-2).float()
@@ -154,7 +154,7 @@ def worst_ratio(errors: Tensor, task: AlignmentTask, allowance: Callable[[float,
     """The largest error in units of what is allowed at the reach and the radius of its task."""
     radii = task.y.double().abs().amax((-3, -2, -1)).tolist()
     allowed = [allowance(radius + task.W.abs().item(), radius) for radius in radii]
-    return (errors.double() / torch.tensor(allowed, dtype=torch.float64)).max().item()
+    return float((errors.double() / torch.tensor(allowed, dtype=torch.float64)).max())
 
 
 def test_the_allowance_for_a_loss_is_within_a_factor_of_a_hundred() -> None:

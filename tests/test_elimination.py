@@ -320,7 +320,7 @@ def rounding_ratio(task: AlignmentTask, step: float, inverse_temperature: float)
     exact = y + 2 * step * (moved[..., None] * y).sum(-2, keepdim=True)
     largest, reach = inverse_temperature * float(r.max()), float((x.abs() @ w.abs().mT).norm(dim=-1).max())
     allowed = bounds.bradley_terry_rounding(torch.float32, step, largest, 4, 3, reach + task.radius, task.radius)
-    return (out - exact).norm(dim=-1).max().item() / allowed
+    return float((out - exact).norm(dim=-1).max()) / allowed
 
 
 def test_the_allowance_for_two_heads_is_within_a_factor_of_a_hundred() -> None:

@@ -395,6 +395,14 @@ def test_a_control_keeps_the_broken_statement() -> None:
     assert record_of(Control.over_reals("claim", [], x**2 >= x, part="p", twin="a"))["statement"] == r"x^{2} \geq x"
 
 
+def test_a_long_implication_has_each_formula_on_a_line_of_its_own() -> None:
+    hypotheses = [x > t, y < sum([sp.Symbol(f"long_{n}", positive=True) for n in range(20)])]
+    shown = record_of(Control.over_reals("claim", hypotheses, x > a, part="p", twin="a"))["statement"]
+    first, second, third = shown.removeprefix(r"\begin{gathered} ").removesuffix(r" \end{gathered}").split(r" \\ ")
+    assert (first, third) == ("x > t,", r"\implies x > a")
+    assert second.startswith("y < ")
+
+
 @pytest.mark.parametrize("error", [ValueError, TypeError, ZeroDivisionError, AssertionError, KeyError])
 def test_a_broken_check_is_no_refutation(error: type[Exception]) -> None:
     def broken() -> None:

@@ -83,6 +83,11 @@ def test_a_single_chord_is_the_coarsest_layer() -> None:
     assert filled(y, 1).tolist() == [18.0, 18.0]
 
 
+def test_a_layer_alone_builds_no_mask_of_attention() -> None:
+    """200 000 tokens: a mask of n × n would take 40 GB."""
+    assert (filled(torch.zeros(200_000, 1, dtype=torch.float64), 2) == 0).all()
+
+
 def test_knots_reach_the_end_when_the_spacing_does_not_divide_the_interval() -> None:
     """2B/h = 3.75: four chords, the last one ends beyond B; on it the bound still holds."""
     uneven = Transformer((Block(feed_forward=squares(B, 1.6)),), stream, {d_x: 1, d_y: 1})

@@ -289,24 +289,36 @@ class Limit:
 
         Raises:
             ShownFalse: the numbers do not come near the value.
-            NotShown: no limit is found, or another one; or the expression holds a sum, or may have no value.
+            NotShown: no limit is found, or another one; or the expression holds a sum, or may have no value; or the
+                numbers do not come near it on the way as far as they go, and yet it is the limit.
             ValueError: no limit is stated: the value depends on the variable, or the way lies outside its assumptions.
         """
         self._refuse_ill_stated()
         refuse_homonyms([self.expr, self.value, self.to, *_named(at_least)])
         if self.expr.has(ExprWithLimits) or self.value.has(ExprWithLimits):
             raise NotShown("limits are taken of closed forms only")
-        for seed in range(SAMPLES):
-            _approach(self, Point(seed=seed, at_least=at_least))
+        try:
+            for seed in range(SAMPLES):
+                _approach(self, Point(seed=seed, at_least=at_least))
+        except ShownFalse as refuted:
+            if self._undecided(at_least or {}):
+                raise
+            raise NotShown(f"numbers do not come near {self.value}, and yet it is found to be the limit") from refuted
+        if why := self._undecided(at_least or {}):
+            raise NotShown(why)
+
+    def _undecided(self, at_least: Bounds) -> str:
+        """Why the limit is not shown; nothing when it is."""
         steps = sp.Dummy("steps", positive=True, integer=self.variable.is_integer)
-        near = _shifted(put(self.expr, self.variable, self._way(1 + steps)), at_least or {})
-        expr, value = [_shifted(part, at_least or {}) for part in (self.expr, self.value)]
+        near = _shifted(put(self.expr, self.variable, self._way(1 + steps)), at_least)
+        expr, value = [_shifted(part, at_least) for part in (self.expr, self.value)]
         if not (value in (sp.oo, -sp.oo) or defined(value)) or not defined(near):
-            raise NotShown(f"not shown to be defined on the way: {self.expr}, {self.value}")
+            return f"not shown to be defined on the way: {self.expr}, {self.value}"
         alone = not (expr.free_symbols | self.to.free_symbols) - {self.variable}
         found = self._by_sympy() if alone else tends(near, steps)
         if found is None or (found != value and (sp.oo in (abs(found), abs(value)) or not zero(found - value))):
-            raise NotShown(f"the limit of {self.expr} is not shown to be {self.value}; found: {found}")
+            return f"the limit of {self.expr} is not shown to be {self.value}; found: {found}"
+        return ""
 
     def _by_sympy(self) -> sp.Expr | None:
         try:

@@ -54,6 +54,8 @@ def admissible(like: sp.Expr, value: sp.Rational) -> bool:
 def refuse_homonyms(expressions: Sequence[Any]) -> None:
     """Raise when two different free symbols look alike, as x1 and x_1 do: a reader would take them for the same.
 
+    So does one that names a number and a family h[k]: sympy replaces both as one.
+
     Raises:
         ValueError: naming it.
     """
@@ -61,6 +63,16 @@ def refuse_homonyms(expressions: Sequence[Any]) -> None:
     for symbol in sorted(set().union(*[sp.sympify(e).free_symbols for e in expressions]), key=str):
         if isinstance(symbol, sp.Symbol | sp.MatrixSymbol) and found.setdefault(sp.latex(symbol), symbol) != symbol:
             raise ValueError(f"two different symbols are called {symbol.name}, or look so")
+    families = {family.label for e in expressions for family in sp.sympify(e).atoms(sp.IndexedBase)}
+    if both := families & set().union(*[_numbers(sp.sympify(e)) for e in expressions]):
+        raise ValueError(f"{min(map(str, both))} names a number and a family")
+
+
+def _numbers(expr: sp.Basic) -> set[sp.Basic]:
+    """The symbols that stand for numbers, bound ones included; the names of families do not."""
+    if isinstance(expr, sp.Symbol | sp.IndexedBase):
+        return {expr} if isinstance(expr, sp.Symbol) else set()
+    return set().union(*[_numbers(argument) for argument in expr.args])
 
 
 class Point:
