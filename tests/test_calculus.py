@@ -26,6 +26,8 @@ from icalign.calculus import (
     sums_at,
     zero,
 )
+from icalign.calculus.chain import Lifted, Link, Telescoped
+from icalign.calculus.limits import tends
 from icalign.calculus.monotone import dominated
 from icalign.calculus.numbers import compare
 from icalign.calculus.signs import defined
@@ -449,6 +451,86 @@ def test_a_telescoping_sum_needs_its_antidifference_and_a_range() -> None:
         Chain(x).telescopes(sp.Lambda(f, f))
 
 
+# --- false only where random numbers do not look: at large sizes ---------------------------------------------------
+
+far = sp.Max(0, N - 20)  # 0 at every size that is tried
+near = sp.Max(0, 20 - N)  # positive there
+free_k = sp.Symbol("k", integer=True, positive=True)
+delta = sp.KroneckerDelta(k, n)
+UNSHAPED = sp.MatrixSymbol("U", n, n)
+FAMILIES = [sp.IndexedBase(name, positive=True) for name in ("k", "j")]
+
+
+@pytest.mark.parametrize(
+    "chain",
+    [
+        # a variable takes all numbers of its range, whatever sympy assumes of the symbol
+        Chain(sp.Integer(0)).below(sp.Product(free_k, (free_k, 20 - N, 30))),
+        Chain(sp.Integer(0)).at_most(far * sp.Sum(free_k, (free_k, -5, -1))),
+        # an end that has the name of the variable
+        Chain(sp.Integer(0)).at_most(far * sp.Sum(n, (n, -5, n - 5))),
+        # E**N that was not evaluated has the arguments E and N
+        Chain(sp.Pow(sp.E, N, evaluate=False)).at_most(sp.Pow(sp.E, 20, evaluate=False)),
+        # a product of zeros that is empty where N > 20
+        Chain(sp.Product(sp.Symbol("o", zero=True), (k, 1, 20 - N))).at_most(sp.Integer(0)),
+        # sympy's doit gets products with a KroneckerDelta wrong: the left side is (n + 1) times the right one
+        Chain(far * sp.Product((1 - delta) * (k + 1), (k, 0, n - 1)) + x).equals(
+            far * (1 - n / (n + 1)) * sp.Product(k + 1, (k, 0, n - 1)) + x
+        ),
+        # a denominator that does not depend on the variable, beside one that does
+        Chain((N - 20) * sp.Sum(1 / ((N - 20) * (k + 1)), (k, 1, N))).equals(sp.Sum(1 / (k + 1), (k, 1, N))),
+        # what increases where both sides have a value says nothing where they have none
+        Chain(near**-2).below(near**-2 + 1).through(lambda e: sp.cancel(e / (1 + e))),
+        # an entry, or a KroneckerDelta, at a place that is no integer: its derivative is 0, or unknown
+        Chain(a).at_most(a + b).through(lambda e: e + sp.MatrixSymbol("X", N, N)[e, 0]),
+        Chain(sp.KroneckerDelta(x, y)).at_most(1 + sp.KroneckerDelta(x, y)),
+        # a matrix whose size is the variable
+        Chain(far * sp.Sum(j * sp.Trace(UNSHAPED), (j, 1, 3), (n, 1, N))).equals(
+            far * N * sp.Sum(j * sp.Trace(UNSHAPED), (j, 1, 3))
+        ),
+    ],
+    ids=str,
+)
+def test_what_is_false_at_large_sizes_only_is_not_shown(chain: Chain) -> None:
+    assert outcome(chain.check) == "open"
+
+
+def test_a_name_of_a_number_is_no_name_of_a_family() -> None:
+    """Both would be replaced as one: the sums over k and j would become one, Σ κ[κ]."""
+    left, right = [sp.Sum(family[family.label], (family.label, 1, N)) for family in FAMILIES]
+    with pytest.raises(ValueError, match="names a number and a family"):
+        Chain(far * left).equals(far * right).check()
+
+
+def test_bounds_in_a_circle_are_refused() -> None:
+    with pytest.raises(ValueError, match="bounded by itself"):
+        Chain(n).at_most(m).check(at_least={n: m, m: n + 1})  # which no numbers keep
+
+
+def test_every_condition_inside_of_a_sum_is_kept() -> None:
+    """Conditions of the terms k = low + above and k = high − below come in different orders."""
+    for one in (k + 1, k + 2, k**2 + 1):
+        for other in (N - 20, k - 20, N - k - 20):
+            for body in (1 / (one * other), 1 / one + 1 / other, sp.Max(1 / one, 1 / other), sp.log(one) / other):
+                assert not defined(sp.Sum(body, (k, 1, N))), body
+            assert defined(sp.Sum(1 / (one * other**2 + one), (k, 1, N)))
+
+
+def test_links_made_by_hand_must_say_what_they_show() -> None:
+    squares, odd = sp.Lambda(k, k**2), sp.Sum(2 * k + 1, (k, 0, n))
+    assert not Telescoped(odd, "=", n**2 + 2 * n + 1 + far, "", squares).decided({})
+    assert Telescoped(odd, "=", n**2 + 2 * n + 1, "", squares).decided({})
+    inner = Link(t, "≤", t + u, "")
+    assert not Lifted(t, "≤", t + u - far, "", lambda e: e, inner).decided({})
+    with pytest.raises(ValueError, match="does not follow on"):
+        Chain(x, (Link(y, "≤", y + t, ""),)).check()
+
+
+def test_a_sum_does_not_telescope_over_a_place_without_a_value() -> None:
+    jump = sp.Lambda(k, k + (k**2 - 400) / (k - 20))
+    assert not Chain(sp.Sum(2, (k, 0, 40))).telescopes(jump).links[0].decided({})
+
+
 # --- what a chain may state ---------------------------------------------------------------------------------------
 
 
@@ -586,6 +668,17 @@ def test_an_ill_stated_limit_is_refused() -> None:
     ):
         with pytest.raises(ValueError, match=r"limit|depend|side|assumptions|neither"):
             limit.check()
+
+
+def test_numbers_do_not_refute_a_limit_that_is_shown() -> None:
+    """g^(−1/10000) is still 0.97 at g = 2^400."""
+    slow = g ** sp.Rational(-1, 10_000)
+    assert outcome(Limit(slow, g, sp.oo, sp.Integer(0)).check) == "open"
+    assert outcome(Limit(slow, g, sp.oo, ONE / 2).check) == "false"
+
+
+def test_a_matrix_grows_with_a_variable_in_its_shape() -> None:
+    assert tends(sp.Trace(sp.MatrixSymbol("T", N, N)) / N, N) is None
 
 
 def test_a_one_sided_limit_shows_its_side() -> None:

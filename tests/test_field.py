@@ -198,6 +198,19 @@ def test_bounds_with_symbols_and_with_numbers_agree() -> None:
     assert float(h) == pytest.approx(bounds.field_spacing(0.01, 6.0, 3), rel=1e-15)
 
 
+def test_beyond_the_logits_the_allowance_is_within_a_factor_of_twenty() -> None:
+    """W = 0 and responses of length 0.01, so that logits are next to 0: softmax and mean are all that is rounded."""
+    zero = torch.zeros(3, 4)
+    task = icalign.sample_task((500,), responses=2, radius=0.01, seed=1, dtype=torch.float32, W=zero)
+    model = Transformer((block,), stream, {d_x: 4, d_y: 3, W: task.W}, torch.float32)
+    found = model(prompt(task, model.rows))[..., model.rows["mean"]].double()
+    x = torch.nn.functional.normalize(task.x.double(), dim=-1)
+    exact = AlignmentTask(x, task.y.double(), task.r.double(), zero.double())
+    error = (found - mean_under_beta(exact)).norm(dim=-1).max()
+    logit, rest = bounds.field_rounding(torch.float32, 4, 3, 2, 0.01, 0.01)
+    assert 0.05 < error / (bounds.field_error(2 * logit, 0.02) + rest) <= 1
+
+
 def test_a_dtype_that_resolves_no_logit_is_promised_nothing() -> None:
     _, rest = bounds.field_rounding(torch.bfloat16, 4, 3, 8, 10.0, 3.0)
     assert rest == math.inf

@@ -38,8 +38,21 @@ def defined(expr: Any) -> bool:
     No denominator vanishes, logarithms are taken of positive numbers and roots of nonnegative ones, sums and products
     run over integers, matrices have sizes ≥ 0; also inside of sums and products, for every value of their variables.
     """
+    if _sizes_vary(expr):
+        return False
     conditions = _conditions(unassuming(expr))
     return all([any(holds(subject) for subject in reversed(subjects)) for holds, subjects in conditions])
+
+
+def _sizes_vary(expr: Any) -> bool:
+    """Whether a sum has its variable in the size of a matrix, where sympy's subs and free_symbols do not see it."""
+    shapes = [
+        (total, size)
+        for total in expr.atoms(sp.Sum, sp.Product)
+        for matrix in total.function.atoms(sp.MatrixSymbol)
+        for size in matrix.shape
+    ]
+    return any([size.has(*total.variables) for total, size in shapes])
 
 
 def _conditions(expr: Any) -> list[Condition]:
@@ -67,8 +80,6 @@ def _conditions_within(expr: Any) -> list[Condition]:
     *inner, (index, low, high) = expr.limits
     body = expr.func(expr.function, *inner) if inner else expr.function
     found = [*_conditions(low), *_conditions(high), (_is_integer, [low]), (_is_integer, [high])]
-    if any([size.has(index) for matrix in body.atoms(sp.MatrixSymbol) for size in matrix.shape]):
-        found.append((lambda _: False, [body]))  # sympy does not count these among the symbols of the matrix
     for holds, subjects in _conditions(body):
         found.append((holds, [term for subject in subjects for term in general_term(subject, index, low, high)]))
     return found
