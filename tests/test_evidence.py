@@ -85,6 +85,13 @@ def test_lower_bounds_are_hypotheses() -> None:
     assert record_of(Proof.of("claim", chain, part="p", at_least={N: K}))["hypotheses"] == [r"N \ge K"]
 
 
+def test_what_is_assumed_of_a_lower_bound_is_a_hypothesis() -> None:
+    """N ≥ K + 20 alone does not make N ≥ 20."""
+    record = record_of(Proof.of("claim", Chain(sp.Integer(20)).at_most(N), part="p", at_least={N: K + 20}))
+    assert record["hypotheses"] == [r"N \ge K + 20", r"K > 0,\ K \in \mathbb{Z}"]
+    assert record["sizes"] == "all N"
+
+
 def test_sizes_are_found_in_shapes_and_bounds_of_sums() -> None:
     W = sp.MatrixSymbol("W", d, N + K)
     assert sizes_of([W]) == "all K, N, d"
@@ -281,6 +288,8 @@ def test_intervals_say_at_which_sizes() -> None:
         record_of(Certificate.by_intervals("claim", chain, [{N: 3}, {N: 20}, {N: 3}], part="p"))["sizes"]
         == "sizes 3, 20"
     )
+    idle = Certificate.by_intervals("claim", Chain(x).below(x + 1), [{x: 1, N: 100}], part="p")
+    assert record_of(idle)["sizes"] == "no size enters"
 
 
 def test_exhaustion_needs_every_case() -> None:
