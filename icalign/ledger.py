@@ -228,12 +228,19 @@ class Entry:
             return Status.PARTIAL
         if not self.controlled:
             return Status.UNCONTROLLED
+        if self.by_instance:
+            return Status.SIZED
         weakest = {Cover.MEASURED: Status.MEASURED, Cover.SIZED: Status.SIZED, Cover.HAND: Status.HAND}
         for cover, status in weakest.items():
             if cover in covers:
                 return status
         by_kernel = Cover.KERNEL in covers and covers <= {Cover.KERNEL, Cover.EXHIBIT}
         return Status.KERNEL if by_kernel else Status.PROVED
+
+    @property
+    def by_instance(self) -> bool:
+        """Whether exact instances are all there is: they show that something exists, at the sizes they have."""
+        return set(self.covers.values()) == {Cover.EXHIBIT}
 
     @property
     def verdict(self) -> str:
@@ -254,6 +261,8 @@ class Entry:
             case Status.HAND:
                 steps = list(self.covers.values()).count(Cover.HAND)
                 return f"proved, {plural(steps, 'step')} by hand"
+            case Status.SIZED if self.by_instance:
+                return "proved for an instance"
             case Status.SIZED:
                 return f"proved for {'; '.join(self.sizes)}"
             case status:
@@ -266,7 +275,7 @@ class Entry:
         match self.status:
             case Status.MEASURED if settled:
                 return f"{settled} of {parts} parts proved"
-            case Status.SIZED if settled:
+            case Status.SIZED if settled and not self.by_instance:
                 return f"{settled} of {parts} parts for all sizes"
             case Status.PARTIAL:
                 return f"{sum(cover is not Cover.NONE for cover in self.covers.values())} of {parts} parts"

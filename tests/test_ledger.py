@@ -149,8 +149,15 @@ def test_one_proved_part_does_not_prove_the_claim(book: Book) -> None:
 def test_an_exhibit_settles_only_a_part_that_asks_for_one(book: Book) -> None:
     parts = {"formula": {"says": "there is one", "by": "exhibit"}}
     records = record("exhibit"), record("control")
-    assert read(book(statement(), code(*records), claims=[claim(parts=parts)]))["tail-mean"].status is Status.PROVED
+    entry = read(book(statement(), code(*records), claims=[claim(parts=parts)]))["tail-mean"]
+    assert (entry.status, entry.label, entry.remark) == (Status.SIZED, "proved for an instance", "")
     assert read(book(statement(), code(*records)))["tail-mean"].covers == {"formula": Cover.NONE}
+
+
+def test_an_instance_beside_a_proof_does_not_weaken_it(book: Book) -> None:
+    parts = {"formula": "a", "example": {"says": "there is one", "by": "exhibit"}}
+    records = record("proof"), record("control"), record("exhibit", "example")
+    assert read(book(statement(), code(*records), claims=[claim(parts=parts)]))["tail-mean"].status is Status.PROVED
 
 
 def test_a_proof_for_some_sizes_is_not_a_proof_for_all(book: Book) -> None:
