@@ -8,6 +8,7 @@ that runs.
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from functools import cache
 from typing import Any
 
@@ -111,7 +112,7 @@ def smoothness(responses: Any, distance: Any, norm: Any = 1) -> Any:
         distance: D, the largest distance between two responses.
         norm: ‖x‖, 1 for a unit query.
     """
-    return (responses - 1) * distance**2 * norm**2
+    return (responses - 1) * distance * distance * norm**2
 
 
 def _score_rounding(unit: float, dim_x: int, dim_y: int, reach: float) -> float:
@@ -120,7 +121,7 @@ def _score_rounding(unit: float, dim_x: int, dim_y: int, reach: float) -> float:
     Wx − y is off by (d_x + 2)·ε₀·reach, the square of its norm by 2·reach times that and (d_y + 1)ε₀·reach² more;
     one unit is added for the products of these small terms.
     """
-    return (2 * dim_x + dim_y + 6) * unit * reach**2
+    return (2 * dim_x + dim_y + 6) * unit * reach * reach
 
 
 def loss_rounding(dtype: torch.dtype, responses: int, dim_x: int, dim_y: int, reach: float) -> float:
@@ -134,7 +135,8 @@ def loss_rounding(dtype: torch.dtype, responses: int, dim_x: int, dim_y: int, re
     """
     unit = unit_roundoff(dtype)
     moved = 2 * _score_rounding(unit, dim_x, dim_y, reach)
-    summed = 6 * responses + 16 + 2 * reach**2 + (responses + 2) * (reach**2 + math.log(responses))
+    square = reach * reach
+    summed = 6 * responses + 16 + 2 * square + (responses + 2) * (square + math.log(responses))
     return responses * (moved + summed * unit)
 
 
@@ -152,7 +154,7 @@ def gradient_rounding(dtype: torch.dtype, responses: int, dim_x: int, dim_y: int
     sum. The two routes can differ by twice the total.
     """
     unit = unit_roundoff(dtype)
-    kappa = 8 * _score_rounding(unit, dim_x, dim_y, reach) + (8 * reach**2 + 12 * responses + 40) * unit
+    kappa = 8 * _score_rounding(unit, dim_x, dim_y, reach) + (8 * reach * reach + 12 * responses + 40) * unit
     if kappa > 1:  # the dtype resolves no weight
         return math.inf
     return 4 * reach * responses * (math.expm1(kappa) + 2 * (responses + dim_x + 6) * unit)
@@ -189,7 +191,7 @@ def bradley_terry_rounding(
     that is larger by that factor. Each head is then covered by :func:`attention_rounding`. Its values 2ηy, rounded
     twice, lose 4η·radius·ε₀, and the two additions to y lose (2 + 6η)·radius·ε₀.
     """
-    spread_out = (dim_x + dim_y + 6) * reach**2
+    spread_out = (dim_x + dim_y + 6) * reach * reach
     heads = sum([attention_rounding(dtype, logit, 2, radius) for logit in (largest_logit, spread_out)])
     return 2 * eta * heads + (3 + 15 * eta) * radius * unit_roundoff(dtype)
 
@@ -280,8 +282,8 @@ def field_rounding(
 
     The rest, softmax and mean, is :func:`attention_rounding`.
     """
-    logit = 2 * (dim_x + dim_y + 3) * unit_roundoff(dtype) * reach**2
-    return logit, attention_rounding(dtype, reach**2, tokens, radius)
+    logit = 2 * (dim_x + dim_y + 3) * unit_roundoff(dtype) * reach * reach
+    return logit, attention_rounding(dtype, reach * reach, tokens, radius)
 
 
 def score_range(omega: Any, radius: Any) -> tuple[Any, Any]:
@@ -294,7 +296,7 @@ def score_range(omega: Any, radius: Any) -> tuple[Any, Any]:
         radius: bound on ‖y‖.
     """
     closest = sp.Min(omega, radius) if isinstance(omega, sp.Basic) else min(omega, radius)
-    return -2 * omega * radius - radius**2, closest * (2 * omega - closest)
+    return -2 * omega * radius - radius * radius, closest * (2 * omega - closest)
 
 
 def score_spread(omega: Any, radius: Any) -> Any:
@@ -410,6 +412,25 @@ def crowd_rounding(
     return float(attention_rounding(dtype, logit, tokens, radius) + moved)
 
 
+def gap_shortfall(dtype: torch.dtype, largest_reward: float) -> float:
+    """4ε₀·max|r|: how far a gap may fall short of Δ, by the rounding of its two rewards, in a task of the class."""
+    return 4 * unit_roundoff(dtype) * largest_reward
+
+
+def radius_excess(dtype: torch.dtype, dim_y: int) -> float:
+    """(d_y + 4)·2ε₀: by how much of itself a norm may exceed the radius of the class, by its own rounding."""
+    return (dim_y + 4) * 2 * unit_roundoff(dtype)
+
+
+def radius_rounding(dtype: torch.dtype, dim_y: int, longest: float, reach: float) -> float:
+    r"""2Uδ(1 + reach²/2): what norms that exceed the radius by :func:`radius_excess`, δ, add to the error of a step.
+
+    A bound on it is a sum of shares times 2ηD. D grows by δ of itself, hence the bound, which says nothing beyond 2U.
+    The spread R_Z of the reduced scores grows by at most 2δ·reach², which moves each of two shares by a fourth of that.
+    """
+    return 2 * longest * radius_excess(dtype, dim_y) * (1 + reach * reach / 2)
+
+
 def flags_are_exact(
     dtype: torch.dtype, gamma: float, gap: float, spread: float, largest_reward: float, responses: int
 ) -> bool:
@@ -418,13 +439,15 @@ def flags_are_exact(
     With φ = :func:`flag_rounding`, B = 2 + 2R/Δ and ρ the rounding of r⁺, itself a head's output:
 
     - the winner's z ≥ 1 and the live losers' z ≤ 0 survive rounding, if
-      :func:`top_deviation` + ρ + φΔ/2 ≤ Δ/4: z has the slope 2/Δ and is itself off by at most φ;
+      :func:`top_deviation` + ρ + φΔ/2 + s ≤ Δ/4: z has the slope 2/Δ and is itself off by at most φ, and a gap may fall
+      short of Δ by s = 4ε₀·max|r|;
     - a raised flag, 1 − φ or more, makes z ≤ 3/2 + 2(R + ρ)/Δ − B(1 − φ) + φ < 0 if ρ ≤ Δ/16 and (B + 1)φ ≤ 1/4.
     """
     flag = flag_rounding(dtype, largest_reward, gap)
     mask = elimination_mask(gap, spread) + 0.5
     off = _selecting_rounding(dtype, gamma, gap, spread, largest_reward, responses, largest_reward)
-    close = top_deviation(gamma, gap) + off + flag * gap / 2 <= gap / 4
+    short = gap_shortfall(dtype, largest_reward)
+    close = top_deviation(gamma, gap) + off + flag * gap / 2 + short <= gap / 4
     return close and off <= gap / 16 and (mask + 1) * flag <= 0.25
 
 
@@ -465,7 +488,7 @@ def plackett_luce_rounding(
     """
     n, unit = responses - 1, unit_roundoff(dtype)
     selecting = _selecting_rounding(dtype, gamma, gap, spread, largest_reward, responses, radius)
-    live = (dim_x + dim_y + 4) / 4 * reach**2
+    live = (dim_x + dim_y + 4) / 4 * reach * reach
     others = max([field_crowd(mask, score_spread, responses, k) for k in range(1, responses)])
     weighing = crowd_rounding(dtype, live, live + 2 * mask, others, responses, radius)
     adding = 8 * eta * n + 2 * n * (4 * eta * n + 2 * eta) + 1 + 4 * eta * n
@@ -590,7 +613,7 @@ def causal_naive_rounding(
     unit = unit_roundoff(dtype)
     flags = 1 + flag_rounding(dtype, largest_reward, gap) / unit
     selecting = 2 * gamma * (largest_reward + 2 * (spread + gap)) * flags
-    weighing = (dim_x + dim_y + 6) * (reach**2 + mask) * flags
+    weighing = (dim_x + dim_y + 6) * (reach * reach + mask) * flags
     heads = sum([attention_rounding(dtype, logit, tokens, radius) for logit in (selecting, weighing)])
     adding = 8 * eta * rounds + 2 * rounds * (4 * eta * rounds + 2 * eta)
     return 2 * (2 * eta * rounds * heads + adding * radius * unit)
@@ -884,7 +907,7 @@ def causal_rounding(
     """
     n, tokens, unit = responses - 1, responses + 1, unit_roundoff(dtype)
     selecting = mask_rounding(dtype, margin, selecting_logit, tokens, radius)
-    live = (dim_x + dim_y + 6) * (reach**2 + 1)
+    live = (dim_x + dim_y + 6) * (reach * reach + 1)
     weighing = crowd_rounding(dtype, live, live + 4 * field_mask, n * math.exp(1 - field_margin), tokens, radius)
     adding = 8 * eta * n + 2 * n * (4 * eta * n + 2 * eta) + 1 + 4 * eta * n
     moved = n * (n - 1) * field_mask * mask_rounding(dtype, margin, selecting_logit, tokens) / 2
@@ -913,14 +936,19 @@ def _over_pairs(term: Any, epsilon: Any, pairs: int) -> Any:
 
 
 def _sinh(x: Any) -> Any:
-    return (sp.exp(x) - sp.exp(-x)) / 2 if isinstance(x, sp.Basic) else math.sinh(x)
+    if isinstance(x, sp.Basic):
+        return (sp.exp(x) - sp.exp(-x)) / 2
+    try:
+        return math.sinh(x)
+    except OverflowError:
+        return math.inf
 
 
 def sink_curvature(epsilon: Any, pairs: int = 1) -> Any:
     r"""|Σ_k a_k sinh(kε)/(kε) − 1|: what P pairs are off by because exponentials bend (``sink-linear-attention``).
 
     sinh ε/ε − 1 for one pair, (1 − sinh ε/ε·(4 − cosh ε)/3) for two. Symbols get this form, numbers its series, whose
-    terms have one sign: Σ_{m≥P} |Σ_k a_k k^{2m}| ε^{2m}/(2m+1)!.
+    terms have one sign: Σ_{m≥P} |Σ_k a_k k^{2m}| ε^{2m}/(2m+1)!; ∞ for Pε > 720, where sinh is beyond any float.
 
     Args:
         epsilon: ε > 0.
@@ -930,16 +958,28 @@ def sink_curvature(epsilon: Any, pairs: int = 1) -> Any:
         parts = enumerate(sink_coefficients(pairs), 1)
         total = sum([a * _sinh(k * epsilon) / (k * epsilon) for k, a in parts])
         return (-1) ** (pairs - 1) * (total - 1)
-    return math.fsum([size * epsilon ** (2 * m) for m, size in enumerate(_curvature_series(pairs), pairs)])
+    furthest = pairs * epsilon
+    if furthest > 720:  # sinh(Pε) is beyond any float
+        return math.inf
+    total, size = 0.0, 1.0  # (Pε)^{2m}/(2m+1)!, from m = 0 on
+    moments = _curvature_moments(pairs, 40 + math.ceil(furthest))
+    for m in range(1, pairs + len(moments)):
+        size *= furthest * furthest / (2 * m * (2 * m + 1))
+        total += moments[m - pairs] * size if m >= pairs else 0.0
+    return total
 
 
 @cache
-def _curvature_series(pairs: int) -> list[float]:
-    """|Σ_k a_k k^{2m}|/(2m+1)! for m from P on, as many as matter for Pε below 10."""
-    coefficients = sink_coefficients(pairs)
-    powers = range(pairs, pairs + 40)
-    moments = [abs(sum([a * k ** (2 * m) for k, a in enumerate(coefficients, 1)])) for m in powers]
-    return [float(moment / math.factorial(2 * m + 1)) for m, moment in zip(powers, moments, strict=True)]
+def _curvature_moments(pairs: int, count: int) -> list[float]:
+    """|Σ_k a_k (k/P)^{2m}| for m from P on. Beyond 40 + Pε of them the terms of the series no longer matter."""
+    coefficients = [Fraction(int(a.p), int(a.q)) for a in sink_coefficients(pairs)]
+    nodes = [Fraction(k, pairs) ** 2 for k in range(1, pairs + 1)]
+    parts = [a * node**pairs for a, node in zip(coefficients, nodes, strict=True)]
+    found = []
+    for _ in range(count):
+        found.append(abs(float(sum(parts))))
+        parts = [part * node for part, node in zip(parts, nodes, strict=True)]
+    return found
 
 
 def sink_leak(epsilon: Any, lambda_: Any, tokens: Any, pairs: int = 1) -> Any:
@@ -1003,11 +1043,11 @@ def sink_rounding(dtype: torch.dtype, epsilon: float, lambda_: float, tokens: in
     unit = unit_roundoff(dtype)
     if lambda_ + pairs * epsilon > -math.log(torch.finfo(dtype).smallest_normal) - 1:
         return math.inf
-    added = _over_pairs(math.exp, epsilon, pairs)
+    added = _over_pairs(_exp, epsilon, pairs)
     units = lambda_ + 2 * tokens + 2 * pairs + 12 + (dim + 5) * pairs * epsilon
     if units * unit > 0.01:
         return math.inf
-    return float(1.01 * unit * (added * units + (lambda_ + 4) * _over_pairs(math.sinh, epsilon, pairs)))
+    return float(1.01 * unit * (added * units + (lambda_ + 4) * _over_pairs(_sinh, epsilon, pairs)))
 
 
 def strangers(
@@ -1216,7 +1256,7 @@ def flags_are_exact_among(
         return False
     flag, mask = flag_rounding(dtype, largest_reward, gap), elimination_mask(gap, spread) + 0.5
     off = largest_reward * (2 * crowd * math.expm1(slack) + (2 * tokens + 6) * unit_roundoff(dtype))
-    far = top_deviation(gamma_2, gap) + spread * share(others)
+    far = top_deviation(gamma_2, gap) + spread * share(others) + gap_shortfall(dtype, largest_reward)
     return far + off + flag * gap / 2 <= gap / 4 and off <= gap / 16 and (mask + 1) * flag <= 0.25
 
 
@@ -1427,7 +1467,7 @@ def joint_causal_rounding(
     fetching += 2 * own_rounding * mask_miss(strength)
     more = tokens * (2 * own_rounding + fetching)
     length = increments_length(queries, responses, reach) + tokens * (2 * own + fetched) + more
-    values = 3 * unit * _over_pairs(math.exp, epsilon, pairs) * 2 * tokens * longest
+    values = 3 * unit * _over_pairs(_exp, epsilon, pairs) * 2 * tokens * longest
     norms = 4 * (dim_x + 4) * 2 * unit * length
     coupled = more * sink_error(epsilon, lambda_, tokens, pairs) + length * pair + values + norms
     return float(1.01 * (queries * own_rounding + tokens * fetching + coupled))

@@ -113,7 +113,7 @@ def gradient_step(task: AlignmentTask, eta: float | Float[Tensor, ""]) -> Float[
     Source: `pl-gradient`, `mq-gradient`; Prop. 3.1, Eq. 9.
     """
     refuse_non_tasks("task", task)
-    eta = _step_size(eta, task.dtype)
+    eta = step_size(eta, task.dtype)
     order = _worst_first(task.r)
     surplus = _surplus_wins(_rank(scores(task), order), live=order >= 0)
     pull = torch.einsum("k...,...kd->...d", surplus, task.y.take_along_dim(order.movedim(0, -1).unsqueeze(-1), -2))
@@ -136,7 +136,7 @@ def online_gradient_steps(
     Source: `online-gradient`; section 2 of the v2 appendix (F.2 in the camera-ready).
     """
     refuse_non_tasks("task", task)
-    eta = _step_size(eta, task.dtype)
+    eta = step_size(eta, task.dtype)
     order = _worst_first(task.r)
     surplus = _surplus_wins(_rank(scores(task), order).unsqueeze(-1), live=_prefixes(order))
     pull = torch.einsum("k...t,...kd->...td", surplus, task.y.take_along_dim(order.movedim(0, -1).unsqueeze(-1), -2))
@@ -230,7 +230,7 @@ def _validate(scores: Tensor, rewards: Tensor) -> None:
     refuse_ties("rewards", rewards)
 
 
-def _step_size(eta: object, dtype: torch.dtype) -> float:
+def step_size(eta: object, dtype: torch.dtype) -> float:
     """η as a number.
 
     Raises:

@@ -64,6 +64,7 @@ class HeadMatrices:
         """What the head adds to a component of a row of one token: Σ_k softmax_k(logits) · value_k, k from 0."""
         k = sp.Symbol("k", integer=True)
         logits = self.logits(tokens, tokens)
+        _refuse_bound(k, logits, component, query)
         offered = self.values(tokens, row)[component, k]
         return sp.Sum(offered * attention_weight(logits, k, query), (k, 0, logits.rows - 1))
 
@@ -183,9 +184,16 @@ def scalar(expr: sp.MatrixExpr) -> sp.Expr:
     return sp.expand(sp.ImmutableMatrix([[expr[0, 0]]])[0, 0])
 
 
+def _refuse_bound(index: sp.Symbol, *parts: Any) -> None:
+    """Raise a ValueError if a sum over the index would bind a symbol of its parts."""
+    if any([index in sp.sympify(part).free_symbols for part in parts]):
+        raise ValueError(f"the sum runs over {index}: call the symbol {index} in it by another name")
+
+
 def attention_weight(logits: sp.MatrixExpr, key: Any, query: Any) -> sp.Expr:
     """softmax over keys: e^{logits[key, query]} / Σ_k e^{logits[k, query]}; keys are numbered from 0."""
     k = sp.Symbol("k", integer=True, nonnegative=True)
+    _refuse_bound(k, logits, query)
     return sp.exp(logits[key, query]) / sp.Sum(sp.exp(logits[k, query]), (k, 0, logits.rows - 1))
 
 

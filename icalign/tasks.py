@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 from torch import Tensor
 
 _DTYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
@@ -282,7 +282,7 @@ def refuse_overflow(name: str, values: Tensor, formula: str) -> None:
         )
 
 
-def refuse_ties(name: str, rewards: Float[Tensor, "*batch responses"]) -> None:
+def refuse_ties(name: str, rewards: Shaped[Tensor, "*batch responses"]) -> None:
     """Raises ValueError, with the query and its responses, when two rewards of one query are equal."""
     ordered = rewards.detach().sort(-1)
     if (index := _first(ordered.values[..., 1:] == ordered.values[..., :-1])) is not None:

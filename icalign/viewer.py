@@ -67,9 +67,9 @@ _SCRIPT = """
     [gamma_1, gamma_2, angle].forEach((value, k) => {{ outputs[k].textContent = value; }});
     const overlap = Math.cos(angle * Math.PI / 180);
     const critical = angle === 0 ? Infinity : Math.abs(best[0] - best[1]) / (1 - overlap);
-    const ratio = gamma_2 === 0 ? Infinity : gamma_1 / gamma_2;
+    const ratio = gamma_1 === 0 && gamma_2 === 0 ? "is not defined" : `= ${{number(gamma_1 / gamma_2, 2)}}`;
     setting.querySelector("caption").textContent = `γ₁ = ${{gamma_1}}, γ₂ = ${{gamma_2}}, angle ${{angle}}°`;
-    sentences[0].textContent = `γ₁/γ₂ = ${{number(ratio, 2)}}, the critical ratio is ${{number(critical, 2)}}.`;
+    sentences[0].textContent = `γ₁/γ₂ ${{ratio}}, the critical ratio is ${{number(critical, 2)}}.`;
     const said = [0, 1].map((asking) => ask(asking, [gamma_1, gamma_2, overlap]));
     sentences[1].textContent = said.join(" ");
   }};
@@ -150,19 +150,19 @@ class AttentionViewer:
 
     def _table(self, setting: Setting) -> str:
         """One setting: the table, the critical ratio, and what is selected."""
-        overlap = math.cos(math.radians(setting.angle))
+        overlap, given = _overlap(setting.angle), self.rewards.double().round(decimals=6)
         head = "".join([f'<th scope="col">{token}</th>' for token in self._tokens])
         rewards = "".join([f"<td>{_number(value, 2)}</td>" for value in self.rewards.flatten().tolist()])
         lines, said = [f'<tr><th scope="row">reward</th>{rewards}</tr>'], []
         for asking, weights in enumerate(setting.attention.tolist()):
             products = [[overlap, 1.0][query == asking] for query in range(2)]
             shared = torch.tensor(products, dtype=torch.float64)[:, None]
-            logits = setting.gamma_1 * shared + setting.gamma_2 * self.rewards
-            top = weights.index(max(weights))
+            logits = (setting.gamma_1 * shared + setting.gamma_2 * given).flatten().tolist()
+            top = [logit == max(logits) for logit in logits]
             said.append(self._says(asking, top))
             lines += [
-                self._row("logit", asking, [f"<td>{_number(value, 1)}</td>" for value in logits.flatten().tolist()]),
-                self._row("attention", asking, [_shaded(value, k == top) for k, value in enumerate(weights)]),
+                self._row("logit", asking, [f"<td>{_number(value, 1)}</td>" for value in logits]),
+                self._row("attention", asking, [_shaded(*cell) for cell in zip(weights, top, strict=True)]),
             ]
         where = f"γ₁ = {setting.gamma_1:g}, γ₂ = {setting.gamma_2:g}, angle {setting.angle:g}°"
         exact = json.dumps(setting.attention.double().round(decimals=6).tolist())
@@ -179,12 +179,16 @@ class AttentionViewer:
 
     def _ratio(self, setting: Setting) -> str:
         advantage = abs(float(self.rewards[0].max() - self.rewards[1].max()))
-        apart = math.cos(math.radians(setting.angle))
-        critical = float(critical_ratio(advantage, apart)) if setting.angle else math.inf
-        ratio = setting.gamma_1 / setting.gamma_2 if setting.gamma_2 else math.inf
-        return f"γ₁/γ₂ = {_number(ratio, 2)}, the critical ratio is {_number(critical, 2)}."
+        critical = float(critical_ratio(advantage, _overlap(setting.angle))) if setting.angle else math.inf
+        ratio = "is not defined"
+        if setting.gamma_1 or setting.gamma_2:
+            ratio = f"= {_number(setting.gamma_1 / setting.gamma_2 if setting.gamma_2 else math.inf, 2)}"
+        return f"γ₁/γ₂ {ratio}, the critical ratio is {_number(critical, 2)}."
 
-    def _says(self, asking: int, token: int) -> str:
+    def _says(self, asking: int, top: list[bool]) -> str:
+        if sum(top) > 1:
+            return f"Query {'ab'[asking]} selects no single response."
+        token = top.index(True)
         own = token // self.rewards.shape[1] == asking
         what = "its own best" if own else "a response to the other query"
         return f"Query {'ab'[asking]} selects {self._tokens[token]}, {what}."
@@ -201,6 +205,11 @@ class AttentionViewer:
 
     def __repr__(self) -> str:
         return f"AttentionViewer({self.name!r}, {len(self.settings)} settings)"
+
+
+def _overlap(angle: float) -> float:
+    """As the script computes it, so that ties are ties in both."""
+    return math.cos(angle * math.pi / 180)
 
 
 def _number(value: float, digits: int) -> str:

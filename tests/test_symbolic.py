@@ -76,6 +76,12 @@ def test_attention_weights_sum_to_one() -> None:
     Chain(sp.Sum(weight, (k, 0, N - 1))).equals(sp.Integer(1)).check()
 
 
+def test_the_sum_over_keys_does_not_bind_the_query() -> None:
+    query = sp.Symbol("k", integer=True, nonnegative=True)
+    with pytest.raises(ValueError, match="by another name"):
+        attention_weight(sp.MatrixSymbol("L", N, N), 0, query)
+
+
 def test_entries_are_replaced_where_a_sum_binds_their_index_too() -> None:
     k = sp.Symbol("k", integer=True, nonnegative=True)
     r = sp.MatrixSymbol("r", 1, N)

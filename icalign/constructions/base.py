@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..bounds import unit_roundoff
+from ..bounds import gap_shortfall, radius_excess, unit_roundoff
 from ..spec import Block
 from ..stream import Stream
 from ..symbolic import SymbolicTransformer
@@ -43,7 +43,7 @@ class TaskClass:
         overlap: ρ < 1, a bound on ⟨x^a, x^b⟩ for two queries of one task; None for any queries.
 
     Raises:
-        ValueError: no number or one outside its range, or an empty class, (N−1)Δ > R.
+        ValueError: no number or one outside its range, or an empty class, (N−1)Δ > R or ρ < −1/(M−1).
     """
 
     dim_x: int
@@ -61,7 +61,19 @@ class TaskClass:
             refuse_non_numbers(overlap=self.overlap)
             if not -1 <= self.overlap < 1:
                 raise ValueError(f"overlap: {self.overlap}, expected a bound ρ on ⟨x^a, x^b⟩ with −1 ≤ ρ < 1")
+            self._refuse_impossible_overlap()
         refuse_empty_class(self.responses, self.min_gap, self.reward_range, self.radius)
+
+    def _refuse_impossible_overlap(self) -> None:
+        """As ‖Σ_a x^a‖² ≥ 0, some overlap of M unit vectors is at least −1/(M−1); of more than d_x + 1, at least 0."""
+        if self.queries == 1 or self.overlap is None:
+            return
+        least = -1 / (self.queries - 1) if self.queries <= self.dim_x + 1 else 0.0
+        if self.overlap < least - 8 * unit_roundoff(torch.float64):
+            raise ValueError(
+                f"overlap: {self.overlap}, expected at least {least:.6g}: {self.queries} unit vectors in dimension "
+                f"{self.dim_x} have a larger overlap, the class is empty"
+            )
 
     @property
     def spread(self) -> float:
@@ -103,7 +115,7 @@ class TaskClass:
         """
         self.check_sizes(task)
         unit = unit_roundoff(task.dtype)
-        if task.min_gap < self.min_gap - 4 * unit * self.largest_reward:
+        if task.min_gap < self.min_gap - gap_shortfall(task.dtype, self.largest_reward):
             raise OutOfClass(
                 f"min_gap: the task has a gap of {task.min_gap:.6g}, the class asks for {self.min_gap:.6g}"
             )
@@ -116,7 +128,7 @@ class TaskClass:
             raise OutOfClass(
                 f"reward_range: the task has a reward of {high:.6g}, the class ends at {self.reward_range[1]:.6g}"
             )
-        if task.radius > self.radius * (1 + (self.dim_y + 4) * 2 * unit):
+        if task.radius > self.radius * (1 + radius_excess(task.dtype, self.dim_y)):
             raise OutOfClass(
                 f"radius: the task has a response of norm {task.radius:.6g}, the class allows {self.radius:.6g}"
             )
@@ -279,17 +291,23 @@ def build(
 
 
 def least_tolerance(attains: Callable[[float], bool], low: float, high: float) -> float:
-    """The least attainable tolerance to within 10⁻⁴ of itself, rounded up to three digits; ∞ if not even ``high`` is.
+    """The least attainable tolerance to within 10⁻⁴ of itself, rounded up to three digits; ∞ if none is.
+
+    It halves ``high`` until that is attained and looks for the least below; so it finds what lies under a gap only if
+    no tolerance above the gap is attained.
 
     Args:
-        attains: whether a tolerance is attained; true above one number and false below it.
+        attains: whether a tolerance is attained: false below one number, true from there on, up to another at least
+            twice as large.
         low: a positive tolerance that is not attained.
-        high: one that should be.
+        high: where to start.
     """
     high = min(high, 0.99 * torch.finfo(torch.float64).max)
-    if not attains(high):
+    halvings = range(max(1, math.ceil(math.log2(high) - math.log2(low))))
+    found = next((t for k in halvings if attains(t := math.ldexp(high, -k))), None)
+    if found is None:
         return math.inf
-    low, high = math.log(low), math.log(high)
+    low, high = math.log(low), math.log(found)
     while high - low > 1e-4:
         middle = (low + high) / 2
         low, high = (low, middle) if attains(math.exp(middle)) else (middle, high)

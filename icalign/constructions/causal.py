@@ -26,7 +26,7 @@ from ..spec import Block, Head
 from ..stream import Stream
 from ..symbolic import SymbolicTransformer
 from ..symbols import N, W, d_x, d_y, eta
-from ..tasks import AlignmentTask, refuse_non_sizes
+from ..tasks import AlignmentTask, refuse_non_numbers, refuse_non_sizes
 from . import positions as derived
 from .base import TaskClass, build, prompt
 from .gradient import GradientStep
@@ -137,6 +137,8 @@ class Causal(GradientStep):
         dtype: torch.dtype = torch.float64,
     ) -> None:
         self._take(W, eta, dtype)
+        if queries != 1:
+            refuse_non_numbers(overlap=overlap)
         self.task_class = TaskClass(
             dim_x=W.shape[1],
             dim_y=W.shape[0],
@@ -202,6 +204,7 @@ class Causal(GradientStep):
         if not (self.margin > 0 and self.field_margin >= 0):
             return math.inf
         query = self.longest * 2 * self.norm_rounding * (1 + self.norm_rounding)
+        query += self._radius_rounding(self.reach)
         return query + bounds.causal_rounding(
             self.dtype,
             self.eta,
@@ -226,7 +229,7 @@ class Causal(GradientStep):
         t, rounds = self.temperatures, self.task_class.responses + 1
         return {
             "γ₁max|r| + (N+1)c": t["gamma_1"] * self.task_class.largest_reward + rounds * t["c"],
-            "(‖|W||x|‖ + ‖y‖)² + (N+1)c′": self.reach**2 + rounds * t["c_field"],
+            "(‖|W||x|‖ + ‖y‖)² + (N+1)c′": self.reach * self.reach + rounds * t["c_field"],
         }
 
     def _numbers(self) -> dict[Any, Any]:

@@ -13,8 +13,8 @@ import torch
 from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
-from ..preferences import scores
-from ..tasks import AlignmentTask
+from ..preferences import scores, step_size
+from ..tasks import AlignmentTask, refuse_non_finite, refuse_ties
 from . import elimination
 
 block = replace(elimination.block, causal=True)
@@ -27,8 +27,17 @@ def hard_rounds(
 
     A position weighs the tokens in play among those it sees. When none is, all it sees are lowered alike, softmax
     does not notice, and it weighs them all. Rewards are compared and nothing else: integers and floats are exact.
+    Raises ValueError: rewards that are not finite, or equal.
     Source: claim ``naive-causal-patience``.
     """
+    refuse_non_finite("rewards", rewards)
+    refuse_ties("rewards", rewards)
+    return _hard_rounds(rewards, rounds)
+
+
+def _hard_rounds(
+    rewards: Shaped[Tensor, "*batch tokens"], rounds: int
+) -> Iterator[tuple[Bool[Tensor, "*batch tokens tokens"], Int[Tensor, "*batch tokens"]]]:
     places = torch.arange(rewards.shape[-1])
     seen = places <= places[:, None]
     worst_first = rewards.argsort(-1).argsort(-1)
@@ -47,11 +56,12 @@ def hard_update(task: AlignmentTask, eta: float, rounds: int) -> Shaped[Tensor, 
     .. math:: u_t = 2η \sum_k \Bigl( y_{\text{selected}} - \sum_{j \text{ weighed}} β_j y_j \Bigr)
 
     Shapes: task with one query → (…, N, d_y).
-    Raises ValueError: a task with several queries.
+    Raises ValueError: a task with several queries, or a step size that is not positive and finite.
     Source: claim ``naive-causal-fails``.
     """
     if task.queries != 1:
         raise ValueError(f"task: {task.queries} queries, expected 1")
+    eta = step_size(eta, task.dtype)
     y, s = task.y[..., 0, :, :], scores(task)[..., 0, None, :]
     u = torch.zeros_like(y)
     for live, selected in hard_rounds(task.r[..., 0, :], rounds):

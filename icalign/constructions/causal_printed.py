@@ -10,8 +10,8 @@ import torch
 from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
-from ..preferences import scores
-from ..tasks import AlignmentTask
+from ..preferences import scores, step_size
+from ..tasks import AlignmentTask, refuse_non_finite, refuse_non_numbers, refuse_ties
 
 
 def greedy_round(
@@ -22,9 +22,16 @@ def greedy_round(
     Args:
         rewards: r.
         counts: n_j, how often a position (second last) has selected a token (last).
-        gamma_2: γ₂ = c/γ₁; γ₂ = ∞ if it is larger than every spread.
+        gamma_2: γ₂ = c/γ₁ ≥ 0; γ₂ = ∞ if it is larger than every spread.
+
+    Raises ValueError: rewards that are not finite, or equal, or another γ₂.
     Source: claim ``short-prefix-recount``.
     """
+    refuse_non_finite("rewards", rewards)
+    refuse_ties("rewards", rewards)
+    refuse_non_numbers(gamma_2=gamma_2)
+    if not gamma_2 >= 0:
+        raise ValueError(f"gamma_2: {gamma_2}, expected a number ≥ 0, or ∞")
     places = torch.arange(rewards.shape[-1])
     seen = places <= places[:, None]
     least = counts.masked_fill(~seen, torch.iinfo(counts.dtype).max).amin(-1, keepdim=True)
@@ -48,11 +55,12 @@ def hard_update(
     .. math:: u_i = \sum_{k=1}^{N-1} t_{((k-1) \bmod i) + 1} .
 
     Shapes: task with one query → (…, N, d_y).
-    Raises ValueError: a task with several queries.
+    Raises ValueError: a task with several queries, a step size that is not positive and finite, or a γ₂ below 0.
     Source: claim ``short-prefix-recount``.
     """
     if task.queries != 1:
         raise ValueError(f"task: {task.queries} queries, expected 1")
+    eta = step_size(eta, task.dtype)
     rewards, y, s = task.r[..., 0, :], task.y[..., 0, :, :], scores(task)[..., 0, None, :]
     counts = torch.zeros(*rewards.shape, task.responses, dtype=torch.int64)
     u = torch.zeros_like(y)
@@ -68,11 +76,12 @@ def cyclic_update(task: AlignmentTask, eta: float) -> Shaped[Tensor, "*batch tok
     r"""The cyclic sum of :func:`hard_update`, term by term: :math:`\sum_{k=1}^{N-1} t_{((k-1) \bmod i) + 1}`.
 
     Shapes: task with one query → (…, N, d_y). Position N has N−1 terms, each once.
-    Raises ValueError: a task with several queries.
+    Raises ValueError: a task with several queries, or a step size that is not positive and finite.
     Source: claim ``short-prefix-recount``.
     """
     if task.queries != 1:
         raise ValueError(f"task: {task.queries} queries, expected 1")
+    eta = step_size(eta, task.dtype)
     rewards, y, s = task.r[..., 0, :], task.y[..., 0, :, :], scores(task)[..., 0, :]
     found = []
     for i in range(1, task.responses + 1):

@@ -90,6 +90,10 @@ class CausalQueries(Causal):
         return (*own, "gamma_p", "kappa", "epsilon", "lambda") if self.target == "joint" else own
 
     @property
+    def _scale(self) -> float:
+        return super()._scale * self.task_class.queries
+
+    @property
     def accumulator(self) -> str:
         """The row that holds the step at the end."""
         return "joint" if self.target == "joint" else "u"
@@ -203,6 +207,7 @@ class CausalQueries(Causal):
             kind.dim_y,
             kind.radius,
         )
+        own += self._radius_rounding(self.reach)
         if self.target == "own":
             query = self.longest * 2 * self.norm_rounding * (1 + self.norm_rounding)
             return own + query + (kind.radius + self.longest) * unit
@@ -232,7 +237,7 @@ class CausalQueries(Causal):
 
     @property
     def _field_logit(self) -> float:
-        return self.temperatures["gamma_beta"] + self.reach**2 + 2 * self.temperatures["c_field"]
+        return self.temperatures["gamma_beta"] + self.reach * self.reach + 2 * self.temperatures["c_field"]
 
     @property
     def _fetch_logit(self) -> float:

@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from .. import bounds
 from ..bounds import unit_roundoff
 from ..tasks import (
     AlignmentTask,
@@ -73,14 +74,34 @@ class GradientStep(Construction):
             self.temperatures = hand_set(temperatures, *self.temperature_names)
         else:
             assert tolerance is not None
-            if not self._attains(tolerance):
-                least = least_tolerance(self._attains, tolerance, 1e3 * max(self.longest, tolerance))
-                promised = f"no less than {least:.3g}" if least < math.inf else "nothing"
-                raise ValueError(f"tolerance: {tolerance}, {self.dtype} promises {promised} for this class")
-            self.temperatures = self._temperatures(tolerance / 2)
+            self.temperatures = self._temperatures(self._promised(tolerance) / 2)
         self._refuse_logits_beyond()
         self._build()
-        self.error_bound = self._exact_error() + self._rounding()
+        exact = self._exact_error()
+        self.error_bound = exact + self._rounding() if exact < math.inf else math.inf
+
+    def _promised(self, tolerance: float) -> float:
+        """The first of tolerance, tolerance/2, tolerance/4, … that is attained.
+
+        A larger tolerance need not be: at lower temperatures the crowd is heavier, and what flags and masks are read
+        from rounds worse.
+
+        Raises:
+            ValueError: none is, saying which larger one would be.
+        """
+        above = math.log2(tolerance) - math.log2(self._scale)  # temperatures are the same for all tolerances there
+        halvings = range(64 + math.ceil(max(0.0, above)))
+        met = next((t for k in halvings if self._attains(t := math.ldexp(tolerance, -k))), None)
+        if met is not None:
+            return met
+        least = least_tolerance(self._attains, tolerance, 1e3 * max(self._scale, tolerance))
+        promised = f"no less than {least:.3g}" if least < math.inf else "nothing"
+        raise ValueError(f"tolerance: {tolerance}, {self.dtype} promises {promised} for this class")
+
+    @property
+    def _scale(self) -> float:
+        """The size of what is promised: of ΔW x, or of y, which rounding is proportional to as well."""
+        return max(self.longest, self.task_class.radius)
 
     @property
     def longest(self) -> float:
@@ -92,6 +113,10 @@ class GradientStep(Construction):
     def reach(self) -> float:
         """‖|W|‖₂ + radius ≥ ‖|W||x|‖ + ‖y‖."""
         return self._absolute_norm + self.task_class.radius
+
+    def _radius_rounding(self, reach: float) -> float:
+        """What norms of responses that exceed the radius by their rounding add to the error of one step."""
+        return bounds.radius_rounding(self.dtype, self.task_class.dim_y, self.longest, reach)
 
     @property
     def norm_rounding(self) -> float:
@@ -121,7 +146,7 @@ class GradientStep(Construction):
     def _attains(self, tolerance: float) -> bool:
         """Whether half the tolerance covers the rounding at the temperatures that give the other half.
 
-        If it does, it does so for every larger tolerance, as temperatures and rounding fall.
+        A larger tolerance may fail where a smaller one succeeds: :meth:`_promised`.
         """
         self.temperatures = self._temperatures(tolerance / 2)
         if not all(map(math.isfinite, self.temperatures.values())):

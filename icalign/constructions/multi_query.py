@@ -6,7 +6,8 @@ whole sum, in the row joint.
 
 Rows, besides those of ``elimination``: id, a one-hot identifier of the query; b, the sink?; joint. The sink has zeros
 in all other rows, also in the row of ones. So where it asks, all logits are 0, both heads of a block look at all tokens
-alike, and what they write into its u cancels.
+alike, and what they write into its u cancels. Where rewards are negative its flag may rise, once a block: that lowers
+the logits that others have for it, and nothing else.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from ..spec import Block, Head
 from ..stream import Stream
 from ..symbolic import SymbolicTransformer
 from ..symbols import Delta, M, N, W, d_x, d_y, eta
-from ..tasks import AlignmentTask, refuse_non_sizes
+from ..tasks import AlignmentTask, refuse_non_numbers, refuse_non_sizes
 from . import elimination
 from .base import TaskClass, build, prompt
 from .elimination import B, C, R
@@ -114,11 +115,12 @@ class MultiQuery(GradientStep):
         cross_terms: whether the last layer is there.
         query_ids: whether tokens carry identifiers.
         pairs: how many pairs of heads the last layer has; as many as the tolerance asks for if None (1 to 4), or 1.
+            Not to be given without that layer.
         dtype: of weights and tasks.
 
     Raises:
-        ValueError: W or η out of range, a class that is empty or has N < 2 or ρ ≥ 1, both or neither of tolerance and
-            temperatures, a tolerance that the dtype cannot deliver, or a class or a weight beyond the dtype.
+        ValueError: W or η out of range, a class that is empty or has N < 2 or ρ ≥ 1, ``pairs`` without cross
+            terms, an argument of another kind, both or neither of tolerance and temperatures, a tolerance that the dtype cannot deliver, or a class or a weight beyond the dtype.
     """
 
     def __init__(
@@ -140,6 +142,11 @@ class MultiQuery(GradientStep):
         dtype: torch.dtype = torch.float64,
     ) -> None:
         self._take(W, eta, dtype)
+        for name, value in {"cross_terms": cross_terms, "query_ids": query_ids}.items():
+            if not isinstance(value, bool):
+                raise ValueError(f"{name}: {value!r}, expected True or False")
+        if not query_ids:
+            refuse_non_numbers(overlap=overlap)
         self.task_class = TaskClass(
             dim_x=W.shape[1],
             dim_y=W.shape[0],
@@ -152,10 +159,16 @@ class MultiQuery(GradientStep):
         )
         if pairs is not None:
             refuse_non_sizes(pairs=pairs)
+            if not cross_terms:
+                raise ValueError(f"pairs: {pairs} with cross_terms=False, expected None: the printed form has no pairs")
         self.cross_terms, self.query_ids = cross_terms, query_ids
         self._choices = range(1, MOST_PAIRS + 1) if pairs is None else range(pairs, pairs + 1)
         self.pairs = self._choices[0]
         self._set(tolerance, temperatures)
+
+    @property
+    def _scale(self) -> float:
+        return super()._scale * self.task_class.queries
 
     @property
     def temperature_names(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -296,6 +309,7 @@ class MultiQuery(GradientStep):
             kind.dim_y,
             kind.radius,
         )
+        own += self._radius_rounding(self.reach)
         if not self.cross_terms:
             query = self.longest * 2 * self.norm_rounding * (1 + self.norm_rounding)
             return float(own + query + (kind.radius + self.longest) * unit)
@@ -312,7 +326,7 @@ class MultiQuery(GradientStep):
         held_back = kind.largest_reward + 2 * (kind.spread + kind.min_gap)
         return {
             "γ₁ + γ₂(max|r| + 2(R + Δ))": t["gamma_1"] + t["gamma_2"] * held_back,
-            "γ_β + (‖|W||x|‖ + ‖y‖)² + C": t["gamma_beta"] + self.reach**2 + t["C"],
+            "γ_β + (‖|W||x|‖ + ‖y‖)² + C": t["gamma_beta"] + self.reach * self.reach + t["C"],
         }
 
     def _build(self) -> None:

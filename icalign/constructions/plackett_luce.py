@@ -107,6 +107,15 @@ class PlackettLuce(GradientStep):
         return self.norm + (self.steps * self.longest if self.steps > 1 else 0.0)
 
     @property
+    def _reach_with_shift(self) -> float:
+        """A bound on ‖|W||x|‖ + ‖v‖ + ‖y‖ in every step."""
+        return self.reach + self.furthest - self.norm
+
+    @property
+    def _scale(self) -> float:
+        return super()._scale * self.growth
+
+    @property
     def growth(self) -> float:
         """Σ_{t<T} max(1, ηΛ−1)^t: what the error of one step can grow to (claim ``many-steps-stable``)."""
         curvature = bounds.smoothness(self.task_class.responses, self.task_class.diameter)
@@ -124,7 +133,7 @@ class PlackettLuce(GradientStep):
     def _exact_error(self) -> float:
         """The bound at flags that may be less than 1 by their rounding; ∞ if γΔ < log 5 or r⁺ may be too far off."""
         kind, g, c = self.task_class, self.temperatures["gamma"], self.temperatures["C"]
-        if not g * kind.min_gap >= math.log(5):
+        if not g * kind.min_gap >= math.log(5) or self.growth == math.inf:
             return math.inf
         flag = bounds.flag_rounding(self.dtype, kind.largest_reward, kind.min_gap)
         if not bounds.flags_are_exact(self.dtype, g, kind.min_gap, kind.spread, kind.largest_reward, kind.responses):
@@ -155,16 +164,16 @@ class PlackettLuce(GradientStep):
             kind.responses,
             kind.dim_x + 1,  # v is one more term in a query of the β head
             kind.dim_y,
-            self.reach + self.furthest - self.norm,
+            self._reach_with_shift,
             kind.radius,
         )
         commit = bounds.commit_rounding(self.dtype, self.steps, self.longest) if self.steps > 1 else 0.0
         query = self.longest * 2 * self.norm_rounding * (1 + self.norm_rounding)
-        return float(self.growth * (once + commit + query))
+        return float(self.growth * (once + commit + query + self._radius_rounding(self._reach_with_shift)))
 
     def _largest_logits(self) -> dict[str, float]:
         kind, g, c = self.task_class, self.temperatures["gamma"], self.temperatures["C"]
-        reach = self.reach + self.furthest - self.norm
+        reach = self._reach_with_shift
         return {
             "γ(max|r| + 2(R + Δ))": g * (kind.largest_reward + 2 * (kind.spread + kind.min_gap)),
             "(‖|W||x|‖ + ‖y‖)² + C": reach * reach + c,

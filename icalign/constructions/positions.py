@@ -23,7 +23,7 @@ from ..forms import PiecewiseLinear, Size
 from ..spec import Block, FeedForward, Head, relu
 from ..stream import Stream
 from ..symbols import N
-from ..tasks import refuse_non_sizes
+from ..tasks import refuse_dtype, refuse_non_sizes
 
 stream = Stream(p=N, m=N, b=1, z=1)
 i, j = stream.tokens
@@ -79,9 +79,10 @@ def refuse_positions(responses: int, dtype: torch.dtype) -> None:
     """Raise unless the two blocks give N responses exactly one-hot positions in the dtype, for sure.
 
     Raises:
-        ValueError: no size, or more responses than that.
+        ValueError: no size, no dtype of tasks, or more responses than that.
     """
     refuse_non_sizes(responses=responses)
+    refuse_dtype(dtype)
     most = most_positions(dtype) - 1
     if responses > most:
         raise ValueError(

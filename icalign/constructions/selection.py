@@ -13,7 +13,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..bounds import attention_rounding, crowd_in_steps, selection_temperature_all_gaps, share, unit_roundoff
+from ..bounds import (
+    attention_rounding,
+    crowd_in_steps,
+    radius_excess,
+    selection_temperature_all_gaps,
+    share,
+    unit_roundoff,
+)
 from ..spec import Block, FeedForward, Head
 from ..stream import Stream
 from ..symbolic import SymbolicTransformer
@@ -108,7 +115,8 @@ class Selection(Construction):
         kind = self.task_class
         exact = kind.diameter * share(crowd_in_steps(gamma, kind.min_gap, kind.responses))
         rounding = attention_rounding(self.dtype, gamma * kind.largest_reward, kind.responses, kind.radius)
-        return float(exact + rounding)
+        wider = kind.diameter * radius_excess(self.dtype, kind.dim_y)
+        return float(exact + rounding + wider)
 
     def _attains(self, tolerance: float) -> bool:
         """Whether the dtype holds the weight for a tolerance, and promises it.
