@@ -422,11 +422,12 @@ def radius_excess(dtype: torch.dtype, dim_y: int) -> float:
     return (dim_y + 4) * 2 * unit_roundoff(dtype)
 
 
-def radius_rounding(dtype: torch.dtype, dim_y: int, longest: float, reach: float) -> float:
+def radius_rounding(dtype: torch.dtype, dim_y: int, longest: float, reach: float = 0.0) -> float:
     r"""2Uδ(1 + reach²/2): what norms that exceed the radius by :func:`radius_excess`, δ, add to the error of a step.
 
     A bound on it is a sum of shares times 2ηD. D grows by δ of itself, hence the bound, which says nothing beyond 2U.
-    The spread R_Z of the reduced scores grows by at most 2δ·reach², which moves each of two shares by a fourth of that.
+    The spread R_Z of the reduced scores grows by at most 2δ·reach², which moves each of two shares by a fourth of that;
+    the reach is 0 where what is allowed for the rounding of logits covers this.
     """
     return 2 * longest * radius_excess(dtype, dim_y) * (1 + reach * reach / 2)
 
@@ -480,7 +481,8 @@ def plackett_luce_rounding(
     Flags must be exact (:func:`flags_are_exact`); an unraised flag is 0 and adds nothing to a logit, a raised one makes
     its token part of the crowd. The selecting head's logits are sums of two products. Those of the field head,
     2⟨Wx,y⟩ − ‖y‖² − C·flag, lose 2(d_x + d_y + 3)ε₀·reach² (:func:`field_rounding`) and 2ε₀·reach² more when the
-    largest is subtracted: as much as logits of size (d_x + d_y + 4)/4·reach² and, for the crowd, of twice C more.
+    largest is subtracted: as much as logits of size (d_x + d_y + 4)/4·reach² and, for the crowd, of twice C more, and
+    of (d_y + 4)/2·reach², as norms may exceed the radius by (d_y + 4)·2ε₀.
     :func:`crowd_rounding` covers the rest. Values 2ηy are rounded twice, which costs
     4η·radius·ε₀ a head, and u, at most U = 4ηn·radius long, n = N−1, is added to twice a block and once to y. Together
 
@@ -490,7 +492,8 @@ def plackett_luce_rounding(
     selecting = _selecting_rounding(dtype, gamma, gap, spread, largest_reward, responses, radius)
     live = (dim_x + dim_y + 4) / 4 * reach * reach
     others = max([field_crowd(mask, score_spread, responses, k) for k in range(1, responses)])
-    weighing = crowd_rounding(dtype, live, live + 2 * mask, others, responses, radius)
+    held_back = live + (dim_y + 4) / 2 * reach * reach + 2 * mask
+    weighing = crowd_rounding(dtype, live, held_back, others, responses, radius)
     adding = 8 * eta * n + 2 * n * (4 * eta * n + 2 * eta) + 1 + 4 * eta * n
     return 2 * eta * n * (selecting + weighing) + adding * radius * unit
 
@@ -897,7 +900,8 @@ def causal_rounding(
     r"""How far y − u after N−1 masked rounds in floating point can be from what :func:`causal_error` bounds.
 
     The heads see N+1 tokens. For the selecting one, A₁ = :func:`mask_rounding`. The logits of the other are at most
-    reach² + 1 on live tokens, and lose (d_x + d_y + 6)ε₀ of that; on the others 2c′ more, and these weigh (N−1)e^{1−h}
+    reach² + 1 on live tokens, and lose (d_x + d_y + 6)ε₀ of that, an eighth of what is allowed for, which covers norms
+    that exceed the radius by their rounding; on the others 2c′ more, and these weigh (N−1)e^{1−h}
     at most: A₂ = :func:`crowd_rounding`. Values and sums round as in :func:`plackett_luce_rounding`, n = N−1:
 
     .. math:: 2ηn(A_1 + A_2) + \bigl(8ηn + 2n(4ηn + 2η) + 1 + 4ηn\bigr)\,\mathrm{radius}\,ε_0.

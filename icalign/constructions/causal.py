@@ -96,8 +96,8 @@ class Causal(GradientStep):
         queries: M; with more than one there has to be a start token.
         overlap: ρ < 1, a bound on ⟨x^a, x^b⟩ for a ≠ b; not read for one query.
         target: "own" or "joint", which are the same for one query.
-        pairs: for the joint target, how many pairs of heads add up the queries; as many as the tolerance asks for if
-            None (1 to 4), or 1.
+        pairs: for the joint target alone, how many pairs of heads add up the queries; as many as the tolerance asks
+            for if None (1 to 4), or 1.
         dtype: of weights and tasks.
 
     Raises:
@@ -153,6 +153,8 @@ class Causal(GradientStep):
             raise ValueError(f"target: {target!r}, expected 'own' or 'joint'")
         if pairs is not None:
             refuse_non_sizes(pairs=pairs)
+            if target == "own":
+                raise ValueError(f"pairs: {pairs} with target='own', expected None: only the joint target has pairs")
         if not isinstance(sink, bool):
             raise ValueError(f"sink: {sink!r}, expected True or False")
         if positions not in ("given", "derived"):
@@ -204,7 +206,7 @@ class Causal(GradientStep):
         if not (self.margin > 0 and self.field_margin >= 0):
             return math.inf
         query = self.longest * 2 * self.norm_rounding * (1 + self.norm_rounding)
-        query += self._radius_rounding(self.reach)
+        query += self._radius_rounding()
         return query + bounds.causal_rounding(
             self.dtype,
             self.eta,

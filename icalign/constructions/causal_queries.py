@@ -28,7 +28,7 @@ from ..symbolic import SymbolicTransformer
 from ..symbols import M, N, W, d_x, d_y, eta
 from . import positions as derived
 from .causal import Causal, c, c_field, gamma_1, sigma, sigma_field
-from .sink import epsilon, lambda_, linear_attention, scale
+from .sink import epsilon, lambda_, linear_attention, scale, sink_scale
 
 gamma_q, gamma_beta, gamma_p = sp.symbols("gamma_q gamma_beta gamma_p", nonnegative=True)
 kappa = sp.Symbol("kappa", positive=True)
@@ -261,7 +261,7 @@ class CausalQueries(Causal):
         if t["epsilon"] == 0 or t["lambda"] > 600:
             raise ValueError(f"temperatures: {t}, expected epsilon > 0 and lambda ≤ 600")
         found |= {gamma_p: t["gamma_p"], kappa: t["kappa"], epsilon: t["epsilon"], lambda_: t["lambda"]}
-        return found | {scale: math.exp(t["lambda"]) / (2 * t["epsilon"])}
+        return found | {scale: sink_scale(t, self.dtype)}
 
     def symbolic(self) -> SymbolicTransformer:
         """N−1 blocks for this N, then those of the joint target; symbols for sizes, temperatures and all parameters."""

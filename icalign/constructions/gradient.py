@@ -114,7 +114,7 @@ class GradientStep(Construction):
         """‖|W|‖₂ + radius ≥ ‖|W||x|‖ + ‖y‖."""
         return self._absolute_norm + self.task_class.radius
 
-    def _radius_rounding(self, reach: float) -> float:
+    def _radius_rounding(self, reach: float = 0.0) -> float:
         """What norms of responses that exceed the radius by their rounding add to the error of one step."""
         return bounds.radius_rounding(self.dtype, self.task_class.dim_y, self.longest, reach)
 

@@ -32,7 +32,7 @@ from .base import TaskClass, build, prompt
 from .elimination import B, C, R
 from .gradient import GradientStep
 from .query_selection import gamma_1, gamma_2
-from .sink import epsilon, lambda_, linear_attention, scale
+from .sink import epsilon, lambda_, linear_attention, scale, sink_scale
 
 gamma_beta = sp.Symbol("gamma_beta", nonnegative=True)
 low = sp.Symbol("low", real=True)
@@ -86,6 +86,7 @@ def coupling(pairs: int = 1) -> Block:
 
 
 MOST_PAIRS = 4  # with more, rounding of the blocks is what limits the tolerance
+_TINY = 1e-150  # an error that does not matter, with numbers below it that a float still holds
 
 
 class MultiQuery(GradientStep):
@@ -120,7 +121,8 @@ class MultiQuery(GradientStep):
 
     Raises:
         ValueError: W or η out of range, a class that is empty or has N < 2 or ρ ≥ 1, ``pairs`` without cross
-            terms, an argument of another kind, both or neither of tolerance and temperatures, a tolerance that the dtype cannot deliver, or a class or a weight beyond the dtype.
+            terms, an argument of another kind, both or neither of tolerance and temperatures, a tolerance that the
+            dtype cannot deliver, or a class or a weight beyond the dtype.
     """
 
     def __init__(
@@ -196,12 +198,13 @@ class MultiQuery(GradientStep):
 
     def _chosen(self, tolerance: float) -> dict[str, float]:
         """Temperatures for a number of pairs, from the closed forms of the claim ``mq-theorem``."""
-        kind, most = self.task_class, self.task_class.queries * self.longest  # U, or MU, is met by doing nothing
-        tolerance = min(tolerance, most if self.cross_terms else self.longest)
+        kind, longest = self.task_class, max(self.longest, _TINY)
+        most = kind.queries * longest
+        tolerance = min(tolerance, most if self.cross_terms else longest)  # U, or MU, is met by doing nothing
         share = tolerance / (3 * kind.queries) if self.cross_terms else tolerance
-        if share * bounds.unit_roundoff(torch.float64) == 0:  # as good as no error at all
+        if share < _TINY**2 or tolerance / most < _TINY:  # as good as no error at all
             return dict.fromkeys(self.temperature_names, math.inf)
-        margins = bounds.own_terms_margins(share, self.longest, kind.responses)
+        margins = bounds.own_terms_margins(share, longest, kind.responses)
         own = bounds.own_terms_temperatures(
             *margins, kind.min_gap, kind.spread, self._score_spread, 1 - self.distinct, kind.queries
         )
@@ -350,7 +353,7 @@ class MultiQuery(GradientStep):
             if t["epsilon"] == 0 or t["lambda"] > 600:
                 raise ValueError(f"temperatures: {t}, expected epsilon > 0 and lambda ≤ 600")
             self.values |= {low: kind.reward_range[0], epsilon: t["epsilon"], lambda_: t["lambda"]}
-            self.values[scale] = math.exp(t["lambda"]) / (2 * t["epsilon"])
+            self.values[scale] = sink_scale(t, self.dtype)
         model = self.symbolic()
         self.transformer = build(model.blocks, model.stream, self.values, self.dtype, t)
 

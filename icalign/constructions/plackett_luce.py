@@ -169,7 +169,7 @@ class PlackettLuce(GradientStep):
         )
         commit = bounds.commit_rounding(self.dtype, self.steps, self.longest) if self.steps > 1 else 0.0
         query = self.longest * 2 * self.norm_rounding * (1 + self.norm_rounding)
-        return float(self.growth * (once + commit + query + self._radius_rounding(self._reach_with_shift)))
+        return float(self.growth * (once + commit + query + self._radius_rounding()))
 
     def _largest_logits(self) -> dict[str, float]:
         kind, g, c = self.task_class, self.temperatures["gamma"], self.temperatures["C"]

@@ -10,7 +10,11 @@ Rows: x, v, 1, b (the sink?) and sum, which the heads fill. Here z_j = ⟨x_i, x
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+
 import sympy as sp
+import torch
 
 from ..bounds import sink_coefficients
 from ..forms import Bilinear, Form
@@ -24,6 +28,22 @@ scale = sp.Symbol("scale", positive=True)  # e^λ/(2ε), which is no rational nu
 
 stream = Stream(x=d_x, v=d_y, one=1, b=1, sum=d_y)
 i, j = stream.tokens
+
+
+def sink_scale(temperatures: Mapping[str, float], dtype: torch.dtype) -> float:
+    """e^λ/(2ε), for λ ≤ 600.
+
+    Raises:
+        ValueError: more than the dtype holds, naming ε and λ.
+    """
+    small, strength = temperatures["epsilon"], temperatures["lambda"]
+    found, largest = math.exp(strength) / (2 * small), torch.finfo(dtype).max
+    if found > largest:
+        raise ValueError(
+            f"temperatures: epsilon = {small:.6g} and lambda = {strength:.6g} make e^λ/(2ε) = {found:.6g}, "
+            f"expected at most {largest:.6g}, the largest number of {dtype}"
+        )
+    return found
 
 
 def pair(z: Bilinear, to_sink: Bilinear, value: Form, row: str, times: int = 1) -> tuple[Head, Head]:

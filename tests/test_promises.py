@@ -1,0 +1,286 @@
+"""What every construction with a tolerance promises: the least one, larger ones, the terms of the promise, refusals."""
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+import icalign
+from icalign import bounds
+from icalign.constructions import Causal, MultiQuery, PlackettLuce, Selection
+from icalign.constructions.base import TaskClass, least_tolerance
+from icalign.constructions.gradient import GradientStep
+
+pytestmark = pytest.mark.usefixtures("unchecked")  # a least tolerance takes hundreds of small sums
+
+W = icalign.sample_task(seed=3).W
+Maker = Callable[..., Any]
+
+MADE: dict[str, tuple[Maker, dict[str, Any]]] = {
+    "step": (PlackettLuce, {}),
+    "steps": (PlackettLuce, {"steps": 3, "eta": 0.01, "radius": 1.0}),
+    "queries": (MultiQuery, {}),
+    "queries printed": (MultiQuery, {"cross_terms": False}),
+    "causal": (Causal, {}),
+    "causal own": (Causal, {"queries": 3}),
+    "causal joint": (Causal, {"queries": 3, "target": "joint"}),
+    "selection": (Selection, {}),
+}
+
+
+def make(name: str, dtype: torch.dtype = torch.float64, **changes: Any) -> Any:
+    """A construction for three responses with gaps of 1/2."""
+    kind, extra = MADE[name]
+    given: dict[str, Any] = {"responses": 3, "min_gap": 0.5, "dtype": dtype} | extra
+    if kind is not Selection:
+        given["W"] = W.to(dtype)
+    return kind(**given | changes)
+
+
+def least(words: str) -> float:
+    found = re.search(r"promises no less than (\S+) for", words)
+    assert found, words
+    return float(found[1])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("name", MADE)
+def test_the_least_tolerance_is_kept_and_nothing_smaller_is_promised(name: str, dtype: torch.dtype) -> None:
+    with pytest.raises(ValueError, match="promises no less than") as refusal:
+        make(name, dtype, tolerance=1e-18)
+    tolerance = least(str(refusal.value))
+    assert make(name, dtype, tolerance=tolerance).error_bound <= tolerance
+    with pytest.raises(ValueError, match="promises no less than"):
+        make(name, dtype, tolerance=0.98 * tolerance)
+
+
+@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("factor", [1.0, 1.5, 30.0, 1e4, 1e100, 1e290])
+def test_every_larger_tolerance_is_promised(name: str, factor: float) -> None:
+    """In float32, where far rewards leave little room for warm temperatures."""
+    kind: dict[str, Any] = {"reward_range": (100.0, 102.0), "min_gap": 1.0}
+    with pytest.raises(ValueError, match="promises no less than") as refusal:
+        make(name, torch.float32, tolerance=1e-18, **kind)
+    tolerance = factor * least(str(refusal.value))
+    assert make(name, torch.float32, tolerance=tolerance, **kind).error_bound <= tolerance
+
+
+@pytest.mark.parametrize("tolerance", [1e300, 1000.0, 10.0, 2.0, 1.0, 0.1, 0.01])
+def test_a_tolerance_that_warm_temperatures_miss_is_met_by_colder_ones(tolerance: float) -> None:
+    """At the warmest temperature the crowd is so heavy that r⁺, rounded at rewards of 1000, might miss Δ/4."""
+    kind: dict[str, Any] = {"responses": 3, "min_gap": 1.0, "reward_range": (1000.0, 1002.0), "dtype": torch.float32}
+    construction = PlackettLuce(W=W.float(), tolerance=tolerance, **kind)
+    assert construction.error_bound <= min(tolerance, 0.011)
+    warm = {"gamma": math.log(13 * 2 / 5), "C": construction.temperatures["C"]}  # what half of U asks for
+    assert PlackettLuce(W=W.float(), temperatures=warm, **kind).error_bound == math.inf
+    with pytest.raises(ValueError, match=r"promises no less than 0\.000") as refusal:
+        PlackettLuce(W=W.float(), tolerance=1e-5, **kind)
+    assert PlackettLuce(W=W.float(), tolerance=least(str(refusal.value)), **kind).error_bound <= 3e-4
+
+
+@pytest.mark.parametrize("name", ["step", "queries", "queries printed", "causal", "causal own", "causal joint"])
+@pytest.mark.parametrize("eta", [1e-320, 1e-200, 1e-25, 1e300])
+def test_a_step_size_out_of_the_way_still_has_a_least_tolerance(name: str, eta: float) -> None:
+    """With a tiny one the rounding of y is what remains."""
+    with pytest.raises(ValueError, match="promises no less than") as refusal:
+        make(name, eta=eta, tolerance=1e-20)
+    assert eta == 1e300 or 1e-16 < least(str(refusal.value)) < 1e-14
+    assert make(name, eta=eta, tolerance=1.01 * least(str(refusal.value))).error_bound < math.inf
+
+
+def test_steps_that_grow_have_a_least_tolerance_as_well() -> None:
+    with pytest.raises(ValueError, match="promises no less than") as refusal:
+        PlackettLuce(W=W, radius=1.0, responses=5, eta=1.0, steps=30, tolerance=1e-6)
+    tolerance = least(str(refusal.value))
+    assert tolerance > 1e20
+    for larger in (tolerance, 1e300):
+        assert PlackettLuce(W=W, radius=1.0, responses=5, eta=1.0, steps=30, tolerance=larger).error_bound <= larger
+
+
+def test_the_least_tolerance_lies_below_the_first_that_is_attained() -> None:
+    assert least_tolerance(lambda t: 0.25 <= t <= 4.0, 1e-9, 1e6) == pytest.approx(0.25, rel=0.01)
+    assert least_tolerance(lambda t: t >= 7.0, 1e-300, 1e308) == pytest.approx(7.0, rel=0.01)
+    assert least_tolerance(lambda _: False, 1e-300, 1e308) == math.inf
+
+
+# The terms of a promise, put together once more from their formulas
+
+
+def sums_up(construction: GradientStep, exact: float, rounding: float) -> None:
+    assert construction._exact_error() == pytest.approx(exact, rel=1e-12)
+    assert construction._rounding() == pytest.approx(rounding, rel=1e-12)
+    assert construction.error_bound == pytest.approx(exact + rounding, rel=1e-12)
+
+
+def of_norms(construction: GradientStep, reach: float = 0.0) -> float:
+    """ΔW x has ‖x‖², known to 2ν with ν = (d_x + 4)·2ε₀; and norms of y are known to (d_y + 4)·2ε₀."""
+    unit, U = bounds.unit_roundoff(construction.dtype), construction.longest
+    nu = 2 * (construction.task_class.dim_x + 4) * unit
+    delta = 2 * (construction.task_class.dim_y + 4) * unit
+    return U * 2 * nu * (1 + nu) + 2 * U * delta * (1 + reach**2 / 2)
+
+
+def test_the_promise_of_several_steps_has_all_its_terms() -> None:
+    """A class in which every term is seen: few steps, rewards far out, a warm head."""
+    g, c, T, eta, N, D = 2.5, 40.0, 3, 0.05, 3, 2.0
+    kind: dict[str, Any] = {"responses": N, "min_gap": 1.0, "reward_range": (100.0, 102.0), "radius": 1.0}
+    w, dtype = W.float(), torch.float32
+    made = PlackettLuce(W=w, eta=eta, steps=T, temperatures={"gamma": g, "C": c}, dtype=dtype, **kind)
+    U, flag = 2 * eta * (N - 1) * D, (8 * 102 + 7) * 2**-24
+    spread = bounds.score_spread(made.norm + T * U, 1.0)
+    once = bounds.plackett_luce_error(eta, g, c * (1 - flag), 1.0, 2 - 6 * flag, spread, N, D)
+    reach = float(torch.linalg.matrix_norm(w.double().abs(), 2)) + 1 + T * U
+    rounding = bounds.plackett_luce_rounding(
+        dtype, eta, g, c, 1.0, 2.0, 102.0, spread, N, w.shape[1] + 1, w.shape[0], reach, 1.0
+    )
+    commit = 4 * U * 2**-24
+    nu, delta = 16 * 2**-24, 14 * 2**-24
+    other = U * 2 * nu * (1 + nu) + 2 * U * delta
+    growth = 1 + max(1, eta * 8 - 1) + max(1, eta * 8 - 1) ** 2  # Λ = (N−1)D² = 8
+    assert rounding > 2 * 0.05 * 2 * 2**-24
+    assert made.error_bound < math.inf
+    # norms are rounded upwards, by 10⁻¹⁵ or so of themselves
+    assert made._exact_error() == pytest.approx(growth * once, rel=1e-12)
+    assert made._rounding() == pytest.approx(growth * (rounding + commit + other), rel=1e-12)
+    assert made.error_bound == made._exact_error() + made._rounding()
+
+
+@pytest.mark.parametrize("cross_terms", [True, False])
+def test_the_promise_for_several_queries_has_all_its_terms(cross_terms: bool) -> None:
+    M, N, eta, rho = 2, 3, 0.1, -0.5
+    t = {"gamma_1": 30.0, "gamma_2": 6.0, "gamma_beta": 60.0, "C": 40.0}
+    t |= {"epsilon": 1e-3, "lambda": 12.0} if cross_terms else {}
+    made = MultiQuery(
+        W=W,
+        eta=eta,
+        queries=M,
+        responses=N,
+        overlap=rho,
+        min_gap=1.0,
+        radius=1.0,
+        temperatures=t,
+        cross_terms=cross_terms,
+    )
+    U, D, unit, sinks = 2 * eta * (N - 1) * 2, 2.0, 2**-53, int(cross_terms)
+    overlap, spread = (0.0 if cross_terms else rho), bounds.score_spread(made.norm, 1.0)
+    flag, tokens, reach = (8 * 2 + 7) * unit, M * N + sinks, made.reach
+    own = bounds.plackett_luce_error(eta, 6.0, 40.0 * (1 - flag), 1.0, 2 - 6 * flag, spread, N, D)
+    own += bounds.stranger_error(eta, 30.0, 6.0, 60.0, 1.0, 2.0, spread, overlap, N, M, D, sinks)
+    blocks = (1, 2)
+    crowd = max(bounds.winner_crowd(6.0, 1.0, 2.0, N, k) for k in blocks)
+    crowd += max(bounds.strangers(30.0, 6.0, 1.0, 2.0, overlap, N, M, k, sinks) for k in blocks)
+    crowd += max(bounds.field_strangers(60.0, spread, overlap, N, M, k, sinks) for k in blocks)
+    logits = (30 + 6 * (2 + 2 * 3), 60 + reach**2 + 40)
+    rounding = bounds.filtered_rounding(torch.float64, eta, crowd, max(logits), logits[1], tokens, N, 4, 3, 1.0)
+    norms = of_norms(made, reach)
+    nu = 16 * unit
+    rounding += norms - U * 2 * nu * (1 + nu)
+    if not cross_terms:
+        sums_up(made, own, rounding + U * 2 * nu * (1 + nu) + (1 + U) * unit)
+        return
+    sink = bounds.sink_error(1e-3, 12.0, M * N, 1)
+    pair = bounds.sink_rounding(torch.float64, 1e-3, 12.0, tokens, 4, 1)
+    last = M * rounding * (1 + sink) + M * (U + own + rounding) * pair
+    sums_up(made, M * own + M * (U + own) * sink, last + (1 + M * U * (1 + 4 * nu / unit)) * unit)
+
+
+def test_the_promise_of_the_masked_step_has_all_its_terms() -> None:
+    N, eta, dtype = 4, 0.1, torch.float32
+    t = {"gamma_1": 30.0, "c": 150.0, "c_field": 60.0}
+    made = Causal(
+        W=W.float(),
+        eta=eta,
+        responses=N,
+        min_gap=0.5,
+        reward_range=(-1.0, 0.5),
+        radius=1.0,
+        temperatures=t,
+        dtype=dtype,
+    )
+    g, h = min(30 * 0.5, (150 - 30 * 1.5) / 2) - 1, (60 - bounds.score_spread(made.norm, 1.0)) / 2
+    rounding = bounds.causal_rounding(dtype, eta, g, 30 * 1.0 + 2 * 150, h, 60.0, N, 4, 3, made.reach, 1.0)
+    assert made.error_bound < math.inf
+    sums_up(made, bounds.causal_error(2 * eta * 3 * 2, g, h, 60.0, N), rounding + of_norms(made))
+
+
+def test_the_reach_is_that_of_the_absolute_values() -> None:
+    turn = torch.tensor([[1.0, 1.0], [1.0, -1.0]], dtype=torch.float64)  # ‖W‖ = √2, ‖|W|‖ = 2
+    made = PlackettLuce(W=turn, responses=2, tolerance=1e-3)
+    assert made.norm == pytest.approx(math.sqrt(2), rel=1e-12) and made.norm >= math.sqrt(2)
+    assert made.reach == pytest.approx(2 + 3, rel=1e-12) and made.reach >= 5
+
+
+# Refusals
+
+
+@pytest.mark.parametrize("name", ["step", "queries", "queries printed", "causal", "causal own", "causal joint"])
+@pytest.mark.parametrize(
+    "changes",
+    [{"W": W * 1e160}, {"W": W * 1e200}, {"W": W * 1e307}, {"radius": 1e160}],
+    ids=["W 1e160", "W 1e200", "W 1e307", "radius"],
+)
+def test_what_overflows_is_refused(name: str, changes: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="promises nothing for this class"):
+        make(name, tolerance=1e-3, **changes)
+
+
+@pytest.mark.parametrize("gamma", [0.0, 1e-18, 1e-300])
+@pytest.mark.parametrize("steps", [1, 2])
+def test_no_temperature_is_no_promise(gamma: float, steps: int) -> None:
+    made = PlackettLuce(W=W, temperatures={"gamma": gamma, "C": 0.0}, steps=steps)
+    assert made.error_bound == math.inf
+    assert made(icalign.sample_task(seed=3)).isfinite().all()
+
+
+@pytest.mark.parametrize(
+    ("queries", "dim_x", "least"), [(2, 4, -1.0), (3, 4, -0.5), (5, 4, -0.25), (6, 4, 0.0), (3, 1, 0.0), (8, 4, 0.0)]
+)
+def test_an_overlap_that_no_queries_have_is_refused(queries: int, dim_x: int, least: float) -> None:
+    """The corners of a simplex have −1/(M−1); more than d_x + 1 vectors cannot all be at obtuse angles."""
+    sizes = {"dim_x": dim_x, "dim_y": 3, "responses": 2, "queries": queries}
+    kind: dict[str, Any] = sizes | {"min_gap": 0.1, "reward_range": (0.0, 1.0), "radius": 1.0}
+    TaskClass(**kind, overlap=least * (1 + 1e-16))
+    if least > -1:
+        with pytest.raises(ValueError, match=rf"overlap: .*, expected at least {least:.6g}.*the class is empty"):
+            TaskClass(**kind, overlap=least - 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "words"),
+    [
+        ("queries", {"overlap": None}, "overlap: None, expected a real number"),
+        ("causal own", {"overlap": None}, "overlap: None, expected a real number"),
+        ("queries", {"cross_terms": None}, "cross_terms: None, expected True or False"),
+        ("queries", {"cross_terms": "no"}, "cross_terms: 'no', expected True or False"),
+        ("queries", {"query_ids": "no"}, "query_ids: 'no', expected True or False"),
+        ("queries printed", {"pairs": 3}, "pairs: 3 with cross_terms=False, expected None"),
+        ("causal own", {"pairs": 3}, "pairs: 3 with target='own', expected None"),
+        ("queries", {"overlap": -0.9}, "overlap: -0.9, expected at least -0.5"),
+    ],
+)
+def test_arguments_that_mean_nothing_are_refused(name: str, changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        make(name, tolerance=1e-3, **changes)
+
+
+@pytest.mark.parametrize("epsilon", [1e-300, 1e-320])
+def test_an_epsilon_too_small_for_the_weights_is_named(epsilon: float) -> None:
+    t = {"gamma_1": 500.0, "gamma_2": 60.0, "gamma_beta": 500.0, "C": 100.0, "epsilon": epsilon, "lambda": 30.0}
+    with pytest.raises(ValueError, match=r"temperatures: epsilon = .* make e\^λ/\(2ε\) = inf, expected at most"):
+        MultiQuery(W=W, temperatures=t)
+    causal = {"gamma_1": 30.0, "c": 150.0, "c_field": 60.0, "gamma_q": 1e3, "gamma_beta": 1e3, "gamma_p": 1e3}
+    causal |= {"kappa": 2.0, "epsilon": epsilon, "lambda": 30.0}
+    with pytest.raises(ValueError, match=r"temperatures: epsilon = "):
+        Causal(W=W, queries=2, target="joint", temperatures=causal)
+    made = MultiQuery(W=W, temperatures=t | {"epsilon": 800.0})
+    assert made.error_bound == math.inf
+
+
+def test_masks_that_add_up_beyond_the_dtype_are_refused() -> None:
+    """An entry of the mask stays below the largest number, that of N + 1 rounds does not."""
+    for t in ({"gamma_1": 1.0, "c": 5e37, "c_field": 1.0}, {"gamma_1": 1.0, "c": 1.0, "c_field": 5e37}):
+        with pytest.raises(ValueError, match=r"make logits of .*\(N\+1\)c"):
+            Causal(W=W.float(), temperatures=t, dtype=torch.float32)
