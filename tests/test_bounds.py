@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 import icalign
-from icalign import AlignmentTask
+from icalign import AlignmentTask, bounds
 from icalign.bounds import (
     attention_rounding,
     crowd,
@@ -195,3 +195,167 @@ def test_the_allowance_for_the_beta_head_is_within_a_factor_of_a_hundred() -> No
     mean = (beta * task.y[:, 0, :, 0].double()).sum(-1)
     error = (model(X)[..., model.rows["mean"]][..., 0].double() - mean[:, None]).abs().amax(-1)
     assert 0.01 < worst_ratio(error, task, allowed) <= 1
+
+
+# Terms written out, at numbers that one can follow by hand
+
+U64, U32 = 2.0**-53, 2.0**-24
+
+
+def test_what_a_commit_loses() -> None:
+    assert bounds.commit_rounding(torch.float64, 3, 2.0) == 8 * U64
+
+
+def test_what_a_coupled_error_is() -> None:
+    assert bounds.coupled_error(2, 3.0, 5.0, 7.0) == 2 * 5 + 2 * (3 + 5) * 7
+
+
+def test_strangers_count_the_sink() -> None:
+    """γ₂Δ = log 2 and γ₁ = 0: two strangers of weights 1 and 1/2 at the top, and the sink, one as heavy as the best."""
+    warm = (0.0, math.log(2), 1.0, 1.0, 0.0, 2, 2, 1)
+    assert bounds.strangers(*warm, 1) == pytest.approx(2.5)
+    assert bounds.strangers(*warm, 0) == pytest.approx(1.5)
+    assert bounds.field_strangers(0.0, 0.0, 0.0, 2, 2, 1, 1) == 1.5
+    assert bounds.field_strangers(0.0, 0.0, 0.0, 2, 2, 1, 0) == 1.0
+
+
+def test_what_masked_rounds_lose() -> None:
+    """g = 20: the crowd weighs q. κ = 4ε₀ for the one token, κ′ = (16L + 4)ε₀ for the crowd, L = 50."""
+    xi = math.exp(-20)
+    q = xi * (1 + xi) / (1 - xi)
+    off = 2 * math.expm1(4 * U32) + 12 * U32  # n = 5 tokens, the winner alone
+    crowd = 2 * q * math.exp(4 * U32) / (1 + q * math.exp(4 * U32)) * math.expm1(2 * 804 * U32)
+    wanted = 3 * (off * (1 + 20 * U32) + crowd) + 6 * U32
+    assert bounds.mask_rounding(torch.float32, 20.0, 50.0, 5, 3.0) == pytest.approx(wanted, rel=1e-12)
+
+
+def test_a_mask_holds_up_to_its_limit() -> None:
+    """(N−1)·max(c, c′)·(q/(1+q) + slip) ≤ 1 with N = 5, c = 10: the slip may be 1/40 less q/(1+q)."""
+    q = bounds.mask_crowd(20.0)
+    most = 1 / 40 - q / (1 + q)
+    for masks in ((10.0, 1.0), (1.0, 10.0)):
+        assert bounds.mask_holds(masks, 20.0, most * (1 - 1e-9), 5)
+        assert not bounds.mask_holds(masks, 20.0, most * (1 + 1e-9), 5)
+    assert not bounds.mask_holds((1e-9,), 0.0, 0.0, 5)
+
+
+def test_what_the_masked_step_loses() -> None:
+    """N = 4, so that n = 3 and five tokens; d_x + d_y = 5, reach 2, radius 1, η = 1/2."""
+    eta, n, g, h, field_mask = 0.5, 3, 20.0, 8.0, 30.0
+    slip = bounds.mask_rounding(torch.float32, g, 50.0, 5)
+    live = (5 + 6) * (4 + 1.0)
+    field = bounds.crowd_rounding(torch.float32, live, live + 4 * field_mask, n * math.exp(1 - h), 5, 1.0)
+    adding = 8 * eta * n + 2 * n * (4 * eta * n + 2 * eta) + 1 + 4 * eta * n
+    wanted = 2 * eta * n * (slip + field) + adding * U32 + 2 * eta * 2 * n * (n - 1) * field_mask * slip / 8
+    found = bounds.causal_rounding(torch.float32, eta, g, 50.0, h, field_mask, 4, 3, 2, 2.0, 1.0)
+    assert found == pytest.approx(wanted, rel=1e-12)
+
+
+def test_what_the_blocks_lose() -> None:
+    """N = 3, so that n = 2: selecting, weighing, and the sums, each of them a good part of the whole."""
+    eta, n, gamma, mask, reach = 0.5, 2, 1.7, 12.0, 2.0
+    winner = max(bounds.winner_crowd(gamma, 1.0, 2.0, 3, k) for k in (1, 2))
+    selecting = bounds.crowd_rounding(torch.float32, 0.0, 2 * gamma * (5 + 2 * 3), winner, 3, 1.0)
+    live = (3 + 2 + 4) / 4 * reach**2
+    held_back = bounds.field_crowd(mask, 9.0, 3, 2)
+    weighing = bounds.crowd_rounding(torch.float32, live, live + 6 / 2 * reach**2 + 2 * mask, held_back, 3, 1.0)
+    adding = (8 * eta * n + 2 * n * (4 * eta * n + 2 * eta) + 1 + 4 * eta * n) * U32
+    wanted = 2 * eta * n * (selecting + weighing) + adding
+    found = bounds.plackett_luce_rounding(torch.float32, eta, gamma, mask, 1.0, 2.0, 5.0, 9.0, 3, 3, 2, reach, 1.0)
+    assert found == pytest.approx(wanted, rel=1e-12)
+    assert min(2 * eta * n * selecting, 2 * eta * n * weighing, adding) > 0.03 * wanted
+
+
+def test_what_filtered_blocks_lose() -> None:
+    """N = 3, n = 7 tokens, d_x = 4, d_y = 2; L = 40, F = 30, a crowd of 1/10."""
+    eta, radius = 0.5, 2.0
+    delta, ell = (8 * 4 + 64) * 40 * U32, ((8 + 4 + 12) * 30 + 4) * U32
+    means = 2 * radius * (0.1 * math.expm1(delta) + math.tanh(ell / 2)) + (4 * 7 + 18) * U32 * radius
+    adding = (2 * 2 + 2 * 6) * U32 * 4 * eta * 2 * radius
+    wanted = 1.01 * (2 * eta * 2 * means + adding)
+    found = bounds.filtered_rounding(torch.float32, eta, 0.1, 40.0, 30.0, 7, 3, 4, 2, radius)
+    assert found == pytest.approx(wanted, rel=1e-12)
+    parts = (0.1 * math.expm1(delta), math.tanh(ell / 2), 23 * U32, adding / (4 * eta * 2 * radius))
+    assert min(parts) > 0.01 * sum(parts)
+
+
+def test_what_the_sink_pairs_lose() -> None:
+    """One pair, ε = 1/2, λ = 10, n = 6, d = 4: T = 2√e, sinh(1/2)/(1/2)."""
+    units = 10 + 2 * 6 + 2 + 12 + 9 * 0.5
+    wanted = 1.01 * U64 * (2 * math.sqrt(math.e) * units + 14 * 2 * math.sinh(0.5))
+    assert bounds.sink_rounding(torch.float64, 0.5, 10.0, 6, 4) == pytest.approx(wanted, rel=1e-12)
+
+
+def test_what_the_naive_causal_blocks_lose() -> None:
+    """Flags off by φ = (8·5 + 7)ε₀, in units of ε₀: logits larger by 48. Three tokens, two rounds."""
+    eta, n, gamma, mask, reach = 0.5, 2, 2.0, 12.0, 2.0
+    selecting = bounds.attention_rounding(torch.float64, 2 * gamma * (5 + 2 * 3) * 48, 3, 1.0)
+    weighing = bounds.attention_rounding(torch.float64, (3 + 2 + 6) * (reach**2 + mask) * 48, 3, 1.0)
+    adding = (8 * eta * n + 2 * n * (4 * eta * n + 2 * eta)) * U64
+    wanted = 2 * (2 * eta * n * (selecting + weighing) + adding)
+    found = bounds.causal_naive_rounding(torch.float64, eta, gamma, mask, 1.0, 2.0, 5.0, 3, n, 3, 2, reach, 1.0)
+    assert found == pytest.approx(wanted, rel=1e-12)
+
+
+def test_norms_beyond_the_radius_count() -> None:
+    assert bounds.radius_excess(torch.float64, 3) == 14 * U64
+    assert bounds.radius_rounding(torch.float64, 3, 5.0) == pytest.approx(2 * 5 * 14 * U64)
+    assert bounds.radius_rounding(torch.float64, 3, 5.0, 2.0) == pytest.approx(2 * 5 * 14 * U64 * 3)
+    assert bounds.gap_shortfall(torch.float64, 7.0) == 28 * U64
+
+
+def first_false(holds: Callable[[float], bool], low: float, high: float) -> float:
+    """Where a condition that holds at low stops to hold."""
+    assert holds(low) and not holds(high)
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return high
+
+
+def test_flags_are_exact_down_to_log_5() -> None:
+    """Where rounding is next to nothing: Δξ/(1−ξ) ≤ Δ/4 exactly if ξ ≤ 1/5."""
+    edge = first_false(lambda g: bounds.flags_are_exact(torch.float64, g, 1.0, 2.0, 2.0, 3), 3.0, 1.0)
+    assert edge == pytest.approx(math.log(5), rel=1e-12)
+    assert edge > math.log(5)
+
+
+def test_flags_are_exact_up_to_the_first_rewards_whose_rounding_is_too_large() -> None:
+    """γΔ = 7/4, N = 2, R = Δ = 1, rewards up to L: top_deviation + ρ + φ/2 + 4ε₀L is 1/4 at the edge."""
+    edge = first_false(lambda L: bounds.flags_are_exact(torch.float32, 1.75, 1.0, 1.0, L, 2), 1.0, 1e6)
+    xi, q = math.exp(-1.75), bounds.winner_crowd(1.75, 1.0, 1.0, 2, 1)
+    rho = bounds.crowd_rounding(torch.float32, 0.0, 3.5 * (edge + 4), q, 2, edge)
+    assert xi / (1 - xi) + rho + (8 * edge + 7) * U32 / 2 + 4 * U32 * edge == pytest.approx(0.25, rel=1e-9)
+
+
+@pytest.mark.parametrize("spread", [1.0, 30.0])
+def test_cold_flags_are_exact_until_a_raised_one_may_fall(spread: float) -> None:
+    """γΔ = 12: ρ ≤ Δ/16 decides for few responses and (B + 1)φ ≤ 1/4 for a wide range."""
+    edge = first_false(lambda L: bounds.flags_are_exact(torch.float32, 12.0, 1.0, spread, L, 2), 1.0, 1e6)
+    rho = bounds.crowd_rounding(
+        torch.float32, 0.0, 24 * (edge + 2 * spread + 2), bounds.winner_crowd(12.0, 1.0, spread, 2, 1), 2, edge
+    )
+    held = (2 + 2 * spread + 1) * (8 * edge + 7) * U32
+    assert (rho if spread == 1 else held) == pytest.approx(1 / 16 if spread == 1 else 1 / 4, rel=1e-9)
+    assert rho <= (1 + 1e-9) / 16 and held <= (1 + 1e-9) / 4
+
+
+def test_flags_among_strangers_are_exact_up_to_their_limits() -> None:
+    def exact(gamma_2: float, crowd: float, others: float, spread: float, reward: float) -> bool:
+        return bounds.flags_are_exact_among(
+            torch.float32, gamma_2, crowd, others, 10.0, 1.0, spread, reward, tokens=5, dim_x=4
+        )
+
+    def off(crowd: float, reward: float) -> float:
+        return reward * (2 * crowd * math.expm1(96 * 10 * U32) + 16 * U32)
+
+    x = first_false(lambda x: exact(2.0, 0.1, x, 3.0, 3.0), 0.0, 1.0)
+    top = math.exp(-2) / (1 - math.exp(-2))
+    rest = off(0.1, 3.0) + 31 * U32 / 2 + 12 * U32
+    assert top + 3 * x / (1 + x) + rest == pytest.approx(0.25, rel=1e-9)
+    reward = first_false(lambda r: exact(2.0, 0.0, 0.0, 1.0, r), 1.0, 1e6)
+    assert top + off(0.0, reward) + (8 * reward + 7) * U32 / 2 + 4 * U32 * reward == pytest.approx(0.25, rel=1e-9)
+    reward = first_false(lambda r: exact(40.0, 0.1, 0.0, 1.0, r), 1.0, 1e6)
+    assert off(0.1, reward) == pytest.approx(1 / 16, rel=1e-9)
+    reward = first_false(lambda r: exact(40.0, 0.0, 0.0, 30.0, r), 1.0, 1e6)
+    assert 63 * (8 * reward + 7) * U32 == pytest.approx(0.25, rel=1e-9)

@@ -263,3 +263,55 @@ def test_the_printed_prediction_is_for_one_query() -> None:
     for predict in (hard_update, cyclic_update):
         with pytest.raises(ValueError, match=r"task: 2 queries, expected 1"):
             predict(icalign.sample_task(queries=2), ETA)
+
+
+# --- terms of the promise -----------------------------------------------------------------------------------------
+
+
+def test_rounding_alone_is_covered() -> None:
+    """Cold temperatures and a W that stretches: nothing but rounding is left of the error."""
+    drawn = icalign.sample_task(batch=(200,), seed=3)
+    task = AlignmentTask(drawn.x, drawn.y, drawn.r, 30 * drawn.W)
+    spread = bounds.score_spread(float(torch.linalg.matrix_norm(task.W, 2)), 3.0)
+    heat = {"gamma_1": 610.0, "c": 1342.0, "c_field": spread + 160}
+    cold = of_class(task, tolerance=None, temperatures=heat)
+    error = float(off(cold.update(task), task).max())
+    assert cold._exact_error() < error <= cold.error_bound
+
+
+def test_rounds_of_derived_positions_are_those_of_given_ones() -> None:
+    given, derived = of_class(TASK), of_class(TASK, positions="derived")
+    pairs = list(zip(given.rounds(TASK), derived.rounds(TASK), strict=True))
+    assert len(pairs) == TASK.responses
+    for mine, other in pairs:
+        assert torch.equal(mine[..., given.transformer.rows["m"]], other[..., derived.transformer.rows["m"]])
+
+
+def test_a_small_step_is_not_refused_as_if_nothing_could_be_promised() -> None:
+    with pytest.raises(ValueError, match=r"tolerance: 1e-20, torch.float64 promises no less than .*e-16"):
+        of_class(TASK, eta=1e-25, tolerance=1e-20)
+
+
+@pytest.mark.parametrize("value", [math.nan, -1.0, -math.inf])
+def test_the_printed_prediction_refuses_what_is_no_mask_factor(value: float) -> None:
+    for attempt in (
+        lambda: hard_update(TASK, ETA, value),
+        lambda: greedy_round(number([1.0, 2.0]), torch.zeros(2, 2, dtype=torch.int64), value),
+    ):
+        with pytest.raises(ValueError, match="gamma_2: "):
+            attempt()
+
+
+@pytest.mark.parametrize("eta", [math.nan, math.inf, 0.0, -1.0])
+def test_the_printed_prediction_refuses_what_is_no_step_size(eta: float) -> None:
+    for predict in (hard_update, cyclic_update):
+        with pytest.raises(ValueError, match="eta: "):
+            predict(TASK, eta)
+
+
+def test_greedy_rounds_refuse_ties_and_what_is_not_finite() -> None:
+    counts = torch.zeros(3, 3, dtype=torch.int64)
+    with pytest.raises(ValueError, match="both have reward 2"):
+        greedy_round(torch.tensor([2, 1, 2]), counts, 1.0)
+    with pytest.raises(ValueError, match=r"rewards: nan at \(1,\)"):
+        greedy_round(number([2.0, math.nan, 1.0]), counts, 1.0)

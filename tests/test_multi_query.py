@@ -373,3 +373,65 @@ def test_its_name_tells_its_class() -> None:
 
 def test_no_temperature_promises_nothing() -> None:
     assert made(temperatures=dict.fromkeys(ALL, 0.0) | {"epsilon": 0.1}).error_bound == math.inf
+
+
+# The sink
+
+
+@pytest.mark.parametrize("reward_range", [(-1002.0, -999.0), (-1000.0, -997.0)])
+def test_rewards_far_below_zero_do_not_let_the_sink_win(reward_range: tuple[float, float]) -> None:
+    """Without γ₂·low in its logit it would be the best token of all. Its flag rises, once a block, and does no harm."""
+    N, M = 4, 2
+    longest = 2 * 0.1 * (N - 1) * 6
+    kind: dict[str, Any] = {"queries": M, "responses": N, "min_gap": 1.0, "overlap": 0.0}
+    construction = made(**kind, reward_range=reward_range, tolerance=0.9 * M * longest)
+    for trial in range(12):
+        assert worst(construction, extreme(construction, trial)) <= allowance(construction)
+    X, rows = construction.embed(extreme(construction, 0)), construction.transformer.rows
+    for number, block in enumerate(construction.transformer.blocks[:-1], 1):
+        X = block(X)
+        assert X[0, rows["flag"]] == pytest.approx(number, abs=1e-6)
+        assert (X[0, rows["u"]] == 0).all()
+
+
+def alone_with_the_sink(**changes: Any) -> MultiQuery:
+    """One query beside the sink, which weighs e^{−3} at most beside the worst winner there can be."""
+    t = {"gamma_1": 6.0, "gamma_2": 3.0, "gamma_beta": 100.0, "C": 100.0, "epsilon": 1e-4, "lambda": 30.0} | changes
+    kind: dict[str, Any] = {"queries": 1, "responses": 3, "min_gap": 1.0, "overlap": 0.0}
+    return made(**kind, reward_range=(1e6, 1e6 + 2), temperatures=t)
+
+
+def test_the_sink_counts_as_the_lowest_reward() -> None:
+    """With a reward of 0 its weight of e^{−12} would lower r⁺, which is about 10⁶, by six gaps."""
+    construction = alone_with_the_sink()
+    assert construction.error_bound < math.inf
+    for trial in range(6):
+        assert worst(construction, extreme(construction, trial)) <= allowance(construction)
+
+
+def test_the_sink_is_a_stranger() -> None:
+    """Where it is the only one, and own losers are cold: two responses, of which the runner-up is the winner's twin."""
+    t = {"gamma_1": 3.0, "gamma_2": 40.0, "gamma_beta": 100.0, "C": 100.0, "epsilon": 1e-4, "lambda": 30.0}
+    kind: dict[str, Any] = {"queries": 1, "responses": 2, "min_gap": 1.0, "overlap": 0.0, "reward_range": (0.0, 1.0)}
+    construction = made(**kind, temperatures=t | {"gamma_1": 3.0})
+    assert construction._own_error() > construction.longest / 30  # e^{−3}, though nobody else is there
+    field = made(
+        **kind, temperatures=t | {"gamma_1": 100.0, "gamma_beta": bounds.score_spread(construction.norm, 3.0) + 3}
+    )
+    assert field._own_error() > field.longest / 60
+    for each in (construction, field):
+        for trial in range(6):
+            assert worst(each, extreme(each, trial)) <= allowance(each)
+
+
+@pytest.mark.parametrize(("epsilon", "pairs", "lambda_"), [(100.0, 1, 600.0), (30.0, 4, 500.0), (40.0, 2, 500.0)])
+def test_an_epsilon_far_too_large_is_counted(epsilon: float, pairs: int, lambda_: float) -> None:
+    t = {"gamma_1": 300.0, "gamma_2": 60.0, "gamma_beta": 300.0, "C": 100.0, "epsilon": epsilon, "lambda": lambda_}
+    kind: dict[str, Any] = {"queries": 1, "responses": 2, "min_gap": 1.0, "overlap": 0.0, "reward_range": (0.0, 1.0)}
+    construction = made(**kind, temperatures=t, pairs=pairs)
+    x = torch.linalg.svd(W).Vh[:1]
+    pole = torch.nn.functional.normalize(x @ W.mT, dim=-1)[0]
+    y = 3 * (1 - 1e-12) * torch.stack([-pole, pole])
+    task = AlignmentTask(x, y[None], torch.tensor([[1.0, 0.0]], dtype=torch.float64), W)
+    error = worst(construction, task)
+    assert 0.99 < error / construction.error_bound <= 1

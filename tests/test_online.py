@@ -202,3 +202,25 @@ def test_rankings_that_keep_a_prefix_have_its_probability() -> None:
         wanted = (-icalign.online_plackett_luce_nll(scores, torch.arange(4.0).double())[t - 1]).exp()
         keeps = (orders[:, :t].argsort(-1) == torch.arange(t)).all(-1)
         assert abs(chances[keeps].sum() - wanted) <= 1e-14
+
+
+# Refusals
+
+
+@pytest.mark.parametrize("values", [[1.0, math.nan, 0.5], [math.inf, 1.0], ["a"], [1.0, None]])
+def test_piles_of_what_is_no_number_are_refused(unchecked: None, values: list[float]) -> None:
+    with pytest.raises(ValueError, match=r"values\[[0-9]\]: "):
+        descents(values)
+
+
+def test_hard_rounds_refuse_ties_and_what_is_not_finite() -> None:
+    with pytest.raises(ValueError, match=r"rewards: nan at \(0,\)"):
+        causal_naive.hard_rounds(torch.tensor([math.nan, 1.0, 2.0]), 2)
+    with pytest.raises(ValueError, match="both have reward 1"):
+        causal_naive.hard_rounds(torch.tensor([1, 1, 2, 3]), 2)
+
+
+@pytest.mark.parametrize("eta", [math.nan, math.inf, 0.0, -1.0])
+def test_the_hard_limit_refuses_what_is_no_step_size(eta: float) -> None:
+    with pytest.raises(ValueError, match="eta: "):
+        causal_naive.hard_update(icalign.sample_task(), eta, 3)

@@ -253,3 +253,45 @@ def test_the_tolerance_it_says_it_can_promise_is_one_it_promises() -> None:
     assert made(tolerance=least).error_bound <= least
     with pytest.raises(ValueError, match="promises no less than"):
         made(tolerance=least * 0.98)
+
+
+# Terms of the promise that a task makes visible
+
+
+@pytest.mark.parametrize("steps", [1, 4])
+@pytest.mark.parametrize("dim_y", [8, 64, 1024])
+def test_norms_that_exceed_the_radius_by_their_rounding_are_allowed_for(dim_y: int, steps: int) -> None:
+    """Two opposite responses as long as the class lets pass, W = 0 and a warm head: the error is as large as can be."""
+    radius, draw = 1e-3, torch.randn(dim_y, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    w = torch.zeros(dim_y, 1)
+    kind: dict[str, Any] = {"responses": 2, "min_gap": 1.0, "reward_range": (0.0, 1.0), "radius": radius}
+    heat = {"gamma": math.log(5.01), "C": 0.0}
+    construction = PlackettLuce(W=w, eta=10.0, temperatures=heat, steps=steps, dtype=torch.float32, **kind)
+    longest = radius * (1 + 0.97 * (dim_y + 4) * 2 * 2**-24)
+    y = longest * torch.stack([draw, -draw]) / draw.norm()
+    task = AlignmentTask(torch.ones(1, 1), y[None].float(), torch.tensor([[1.0, 0.0]]), w)
+    v = torch.zeros(1, 1, 1, dim_y, dtype=torch.float64)
+    for _ in range(steps):
+        s = -(v[0] - task.y.double()).square().sum(-1)
+        v = v + 20 * (task.y[:, :1].double() - (s.softmax(-1)[..., None] * task.y.double()).sum(-2, keepdim=True))
+    error = float((construction.update(task).double() - v).norm(dim=-1).max())
+    assert 0.99 < error / construction.error_bound <= 1
+    if (steps, dim_y) == (1, 1024):  # more than all else that is allowed for
+        assert error > construction.error_bound - bounds.radius_rounding(torch.float32, dim_y, construction.longest)
+
+
+def test_the_norm_of_a_query_is_squared_in_the_step() -> None:
+    """Many small components: norms are known to 272ε₀, and all else is next to nothing."""
+    w = torch.zeros(1, 64)
+    kind: dict[str, Any] = {"responses": 2, "min_gap": 1.0, "reward_range": (0.0, 1.0), "radius": 1e-3}
+    construction = PlackettLuce(W=w, eta=10.0, temperatures={"gamma": 40.0, "C": 40.0}, dtype=torch.float32, **kind)
+    x = torch.full((1, 64), 1 / 8 * (1 + 0.9 * construction.norm_rounding))
+    y = torch.tensor([[[1e-3], [-1e-3]]])
+    task = AlignmentTask(x, y, torch.tensor([[1.0, 0.0]]), w)
+    error = float((construction.update(task).double() - by_autograd_of(x, y)).abs().max())
+    assert 0.3 < error / construction.error_bound <= 1
+
+
+def by_autograd_of(x: Tensor, y: Tensor) -> Tensor:
+    """2η‖x‖²·y₁, the step for W = 0 and y₂ = −y₁, η = 10."""
+    return 20 * x.double().square().sum() * y[0, 0].double()

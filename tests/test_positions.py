@@ -234,3 +234,8 @@ def test_the_hats_of_all_positions_add_up_to_one_at_exact_numbers() -> None:
     total = sp.Sum(t * (ramp[0] - 2 * ramp[1] + ramp[2]), (t, 1, 9))
     for numerator in range(2, 19):
         Chain(total).equals(sp.Integer(1)).evaluate(Point({z: sp.Rational(numerator, 18)}))
+
+
+def test_positions_of_no_floating_dtype_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"dtype: torch\.int32, expected a floating type"):
+        positions.refuse_positions(3, torch.int32)

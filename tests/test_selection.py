@@ -383,3 +383,15 @@ def test_a_gap_that_only_rounding_has_shortened_belongs_to_the_class() -> None:
     assert rewards[1] - rewards[0] < 0.1
     selection = Selection(tolerance=1e-6, responses=2)
     assert errors(selection, task_with(rewards)).item() <= selection.error_bound
+
+
+@pytest.mark.parametrize("dim_y", [8, 64, 256])
+def test_norms_that_exceed_the_radius_by_their_rounding_are_allowed_for(dim_y: int) -> None:
+    kind: dict[str, Any] = {"responses": 2, "min_gap": 1.0, "reward_range": (0.0, 1.0), "radius": 1.0}
+    made = Selection(dim_x=1, dim_y=dim_y, temperatures={"gamma": 0.5}, dtype=torch.float32, **kind)
+    draw = torch.randn(dim_y, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    y = (1 + 0.97 * (dim_y + 4) * 2 * 2**-24) * torch.stack([draw, -draw]) / draw.norm()
+    rewards = torch.tensor([[1.0, 0.0]])
+    task = icalign.AlignmentTask(torch.ones(1, 1), y[None].float(), rewards, torch.zeros(dim_y, 1))
+    error = float((made(task).double() - task.y[0, 0].double()).norm(dim=-1).max())
+    assert 0.999 < error / made.error_bound <= 1

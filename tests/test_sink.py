@@ -130,3 +130,22 @@ def test_without_the_sink_it_is_no_linear_attention() -> None:
     X[:, built.rows["x"]], X[:, built.rows["v"]], X[:, built.rows["one"]] = x, v, 1
     error = (built(X)[:, built.rows["sum"]] - x @ x.mT @ v).norm(dim=-1).max() / v.norm(dim=-1).sum()
     assert error > 1e3 * promised(1e-2, 20.0, 5, 1)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "pairs"), [(100.0, 1), (60.0, 1), (700.0, 1), (40.0, 2), (30.0, 4), (20.0, 4), (150.0, 4), (1.0, 60)]
+)
+def test_the_curvature_counts_all_terms_of_a_large_epsilon(epsilon: float, pairs: int) -> None:
+    """Forty terms, which do for Pε up to 10, are less than a thirtieth of it at (100, 1)."""
+    with mpmath.workdps(400):
+        total = mpmath.mpf(0)
+        for k, a in enumerate(bounds.sink_coefficients(pairs), 1):
+            total += mpmath.mpf(int(a.p)) / int(a.q) * mpmath.sinh(k * mpmath.mpf(epsilon)) / (k * mpmath.mpf(epsilon))
+        ratio = float(bounds.sink_curvature(epsilon, pairs) / abs(total - 1))
+    assert abs(ratio - 1) < 1e-12  # a few roundings for each of up to 700 factors
+
+
+def test_the_curvature_beyond_any_float_is_infinite() -> None:
+    assert bounds.sink_curvature(721.0) == bounds.sink_curvature(800.0, 3) == math.inf
+    assert bounds.sink_leak(800.0, 30.0, 5) == math.inf
+    assert bounds.sink_error(800.0, 30.0, 5, 4) == math.inf

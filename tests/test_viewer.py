@@ -43,6 +43,17 @@ def test_it_says_what_each_query_selects_and_where_that_changes() -> None:
     assert "γ₁/γ₂ = ∞" in page(setting(gamma_2=0.0))
 
 
+def test_what_is_not_defined_and_what_is_tied_is_said_as_the_script_says_it() -> None:
+    nothing = page(setting(gamma_1=0.0, gamma_2=0.0))
+    assert "γ₁/γ₂ is not defined, the critical ratio is 2.00." in nothing and "= ∞" not in nothing.split("<script>")[0]
+    assert "Query a selects no single response. Query b selects no single response." in nothing
+    assert nothing.split("<script>")[0].count("viewer-selected") == 8
+    tied = page(setting(gamma_1=2.0, gamma_2=1.0))  # 2 + 1 = 1 + 2
+    assert "Query a selects no single response. Query b selects b₁, its own best." in tied
+    script = nothing.split("<script>")[1]
+    assert "selects no single response." in script and '"is not defined"' in script
+
+
 def test_the_numbers_of_torch_are_in_the_page_to_six_digits() -> None:
     one = setting()
     rounded = str(one.attention.round(decimals=6).tolist())

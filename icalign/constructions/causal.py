@@ -38,7 +38,7 @@ sigma, sigma_field = sp.symbols("sigma sigma'", real=True)
 stream = Stream(x=d_x, y=d_y, sq=1, r=1, one=1, b=1, p=N, m=N, u=d_y)
 i, j = stream.tokens
 
-# As printed, with c = γ₁γ₂
+# The selecting head as printed, with c = γ₁γ₂; the field head as read from the appendix
 printed_winner = Head(
     logit=gamma_1 * i.one * j.r - c * i.m @ j.p,
     write={"u": 2 * eta * j.y, "m": j.p},
