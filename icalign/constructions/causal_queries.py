@@ -114,7 +114,7 @@ class CausalQueries(Causal):
         for pairs in range(self._pairs or 1, most + 1):
             self.pairs = pairs
             self.temperatures = found = self._joint_temperatures(tolerance)
-            if all(map(math.isfinite, found.values())) and self._rounding() <= tolerance:
+            if all([math.isfinite(value) for value in found.values()]) and self._rounding() <= tolerance:
                 break
         return found
 

@@ -149,7 +149,7 @@ class GradientStep(Construction):
         A larger tolerance may fail where a smaller one succeeds: :meth:`_promised`.
         """
         self.temperatures = self._temperatures(tolerance / 2)
-        if not all(map(math.isfinite, self.temperatures.values())):
+        if not all([math.isfinite(value) for value in self.temperatures.values()]):
             return False
         if max(self._largest_logits().values()) > torch.finfo(self.dtype).max / 2:
             return False

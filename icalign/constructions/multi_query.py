@@ -192,7 +192,7 @@ class MultiQuery(GradientStep):
         for pairs in self._choices:
             self.pairs = pairs
             self.temperatures = found = self._chosen(tolerance)
-            if all(map(math.isfinite, found.values())) and self._rounding() <= tolerance:
+            if all([math.isfinite(value) for value in found.values()]) and self._rounding() <= tolerance:
                 break
         return found
 

@@ -87,7 +87,7 @@ def test_equal_logits_select_nothing(page: Page) -> None:
         page.get_by_label(label).fill("0")
     says = page.locator(".viewer-setting p").all_inner_texts()
     assert says[:2] == [
-        "γ₁/γ₂ = ∞, the critical ratio is 1.00.",
+        "γ₁/γ₂ is not defined, the critical ratio is 1.00.",
         "Query a selects no single response. Query b selects no single response.",
     ]
 
