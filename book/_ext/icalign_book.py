@@ -424,6 +424,18 @@ class Book:
         )
 
 
+def accessible(app: Sphinx, docname: str, template: str, context: dict[str, object], doctree: object) -> None:
+    """What axe-core finds in the theme's and docutils' HTML: folding triangles without a name, a role out of use."""
+    tree = context.get("generate_toctree_html")
+    if callable(tree):
+        label = '<summary aria-label="Show or hide the pages below">'
+        context["generate_toctree_html"] = lambda *args, **kwargs: str(tree(*args, **kwargs)).replace(
+            "<summary>", label
+        )
+    if isinstance(body := context.get("body"), str):
+        context["body"] = body.replace('role="doc-biblioentry"', 'role="listitem"')
+
+
 def setup(app: Sphinx) -> dict[str, object]:
     """Registers the directives, the role and the handlers."""
     book = Book()
@@ -443,4 +455,5 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.connect("env-updated", book.pages)
     app.connect("env-check-consistency", book.check)
     app.connect("doctree-resolved", book.resolve)
+    app.connect("html-page-context", accessible, priority=900)
     return {"version": "1", "book": book, "parallel_read_safe": True, "parallel_write_safe": True}

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
 from pathlib import Path
 from threading import Thread
 from typing import Any, Literal, NoReturn
@@ -31,10 +32,13 @@ KINDS = (
     "outgoing", "request", "console", "error",              # what the browser reports
     "theme", "mathjax", "unrendered", "badge", "overflow",  # what faults.js sees
     "alt", "evidence", "contrast", "id",
+    "axe",                                                  # what axe-core sees
     "link", "anchor",                                       # what is wrong between pages
 )
 # fmt: on
 LOOK = (Path(__file__).parent / "faults.js").read_text(encoding="utf-8")
+REVIEW = (Path(__file__).parent / "axe.js").read_text(encoding="utf-8")
+AXE = (files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -143,6 +147,15 @@ def open_page(browser: Browser, origin: str, width: int, seen: list[tuple[str, s
         context.close()
 
 
+def review(page: Page, schemes: Sequence[Scheme]) -> Iterator[tuple[str, Scheme]]:
+    """What axe-core finds in the open page, with the scheme: every rule in the first, contrast in the others too."""
+    page.evaluate(AXE)
+    for scheme in schemes:
+        page.emulate_media(color_scheme=scheme)
+        rules = None if scheme == schemes[0] else ["color-contrast"]
+        yield from ((detail, scheme) for detail in page.evaluate(REVIEW, rules))
+
+
 def survey(browser: Browser, folder: Path, claims: Sequence[str] = ()) -> Survey:
     """Opens every page of the folder: loaded wide in light and narrow in dark, then seen in the other scheme too."""
     found, seen = Survey(), list[tuple[str, str]]()
@@ -157,6 +170,8 @@ def survey(browser: Browser, folder: Path, claims: Sequence[str] = ()) -> Survey
                         look = page.evaluate(LOOK, {"claims": list(claims), "scheme": scheme})
                         for kind, detail in look["faults"]:
                             found.add(Fault(kind, path, detail, f"{width} px, {scheme}"))
+                    for detail, scheme in review(page, schemes[::-1]):  # last, since it thins the page out
+                        found.add(Fault("axe", path, detail, f"{width} px, {scheme}"))
                     page.goto("about:blank")  # what the browser has to say about the page comes before this is done
                     for kind, detail in seen:
                         found.add(Fault(kind, path, detail.replace(origin, ""), f"{width} px"))

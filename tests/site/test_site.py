@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -116,11 +117,40 @@ def test_every_claim_and_every_term_is_in_the_index(seen: Survey, site: Path) ->
     script = (site / "searchindex.js").read_text(encoding="utf-8")
     index = json.loads(script.removeprefix("Search.setIndex(").removesuffix(")"))
     listed = index["indexentries"].keys()
-    terms = {anchor for anchor in seen.ids["book/glossary.html"] if anchor.startswith("term-")}
-    assert set(CLAIMS) <= listed
-    assert len(terms) >= 30 and len(terms) == len(listed - set(CLAIMS) & listed)
-    for entry in listed:
-        assert entry.casefold() in seen.text["genindex.html"].casefold()
+    glossary = (site / "book" / "glossary.html").read_text(encoding="utf-8")
+    terms = {unescape(term).casefold() for term in re.findall(r'<dt id="term-[^"]+">([^<]+)<', glossary)}
+    assert len(terms) >= 30 and len(terms) == sum(id.startswith("term-") for id in seen.ids["book/glossary.html"])
+    assert {*CLAIMS, *terms} <= listed
+    for entry in {*CLAIMS, *terms}:
+        assert entry in seen.text["genindex.html"].casefold()
+
+
+def test_every_name_in_the_crosswalk_leads_to_its_documentation(browser: Browser, site: Path) -> None:
+    with serve(site) as origin, open_page(browser, origin, 1280, []) as page:
+        page.goto(f"{origin}/book/crosswalk.html")
+        names = page.locator("table.crosswalk td:last-child code[title]")
+        linked = page.locator("table.crosswalk td:last-child a[href^='api/'] code[title]")
+        assert linked.count() == names.count() > 100
+        linked.first.click()
+        page.wait_for_url(f"{origin}/book/api/*.html#*", timeout=20_000, wait_until="commit")
+
+
+def test_a_chapter_and_the_reference_lead_to_each_other(browser: Browser, site: Path) -> None:
+    with serve(site) as origin, open_page(browser, origin, 1280, []) as page:
+        page.goto(f"{origin}/book/api/constructions.html")
+        entry = page.locator("dl.py:has(> [id='icalign.constructions.selection.Selection'])")
+        assert entry.locator("dt").first.inner_text().startswith("class icalign.constructions.selection.Selection(")
+        assert entry.locator("a[href='../03-selection.html#selection-logits']").count() == 1
+        entry.locator(".api-chapters a[href='../03-selection.html']").first.click()
+        page.get_by_role("link", name="Selection", exact=True).click(timeout=20_000)
+        target = f"{origin}/book/api/*#icalign.constructions.selection.Selection"
+        page.wait_for_url(target, timeout=20_000, wait_until="commit")
+
+
+def test_every_chapter_ends_with_what_its_code_uses(seen: Survey) -> None:
+    for path in (ROOT / "book").glob("*.ipynb"):
+        if (page := f"book/{path.stem}.html") in seen.text:
+            assert "In the code of this page" in seen.text[page]
 
 
 def test_a_finding_leads_to_its_counterexample(browser: Browser, site: Path) -> None:
