@@ -88,7 +88,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "Causal": {"W": W_SAMPLE, "temperatures": {"gamma_1": 123.456, "c": 271.8, "c_field": 61.7}, "responses": 4},
     "CausalQueries": {
         "W": W_SAMPLE,
-        "temperatures": dict(gamma_1=123.456, c=271.8, c_field=61.7, gamma_q=345.6, gamma_beta=234.5)
+        "temperatures": {"gamma_1": 123.456, "c": 271.8, "c_field": 61.7, "gamma_q": 345.6, "gamma_beta": 234.5}
         | {"gamma_p": 177.7, "kappa": 3.21, "epsilon": 0.123, "lambda": 4.3},
         "responses": 3,
         "queries": 2,
