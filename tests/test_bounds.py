@@ -226,7 +226,7 @@ def test_what_masked_rounds_lose() -> None:
     off = 2 * math.expm1(4 * U32) + 12 * U32  # n = 5 tokens, the winner alone
     crowd = 2 * q * math.exp(4 * U32) / (1 + q * math.exp(4 * U32)) * math.expm1(2 * 804 * U32)
     wanted = 3 * (off * (1 + 20 * U32) + crowd) + 6 * U32
-    assert bounds.mask_rounding(torch.float32, 20.0, 50.0, 5, 3.0) == pytest.approx(wanted, rel=1e-12)
+    assert bounds.mask_rounding(torch.float32, 20.0, 50.0, 5, 3.0) == pytest.approx(wanted, rel=1e-12, abs=0)
 
 
 def test_a_mask_holds_up_to_its_limit() -> None:
@@ -248,7 +248,7 @@ def test_what_the_masked_step_loses() -> None:
     adding = 8 * eta * n + 2 * n * (4 * eta * n + 2 * eta) + 1 + 4 * eta * n
     wanted = 2 * eta * n * (slip + field) + adding * U32 + 2 * eta * 2 * n * (n - 1) * field_mask * slip / 8
     found = bounds.causal_rounding(torch.float32, eta, g, 50.0, h, field_mask, 4, 3, 2, 2.0, 1.0)
-    assert found == pytest.approx(wanted, rel=1e-12)
+    assert found == pytest.approx(wanted, rel=1e-12, abs=0)
 
 
 def test_what_the_blocks_lose() -> None:
@@ -262,7 +262,7 @@ def test_what_the_blocks_lose() -> None:
     adding = (8 * eta * n + 2 * n * (4 * eta * n + 2 * eta) + 1 + 4 * eta * n) * U32
     wanted = 2 * eta * n * (selecting + weighing) + adding
     found = bounds.plackett_luce_rounding(torch.float32, eta, gamma, mask, 1.0, 2.0, 5.0, 9.0, 3, 3, 2, reach, 1.0)
-    assert found == pytest.approx(wanted, rel=1e-12)
+    assert found == pytest.approx(wanted, rel=1e-12, abs=0)
     assert min(2 * eta * n * selecting, 2 * eta * n * weighing, adding) > 0.03 * wanted
 
 
@@ -274,7 +274,7 @@ def test_what_filtered_blocks_lose() -> None:
     adding = (2 * 2 + 2 * 6) * U32 * 4 * eta * 2 * radius
     wanted = 1.01 * (2 * eta * 2 * means + adding)
     found = bounds.filtered_rounding(torch.float32, eta, 0.1, 40.0, 30.0, 7, 3, 4, 2, radius)
-    assert found == pytest.approx(wanted, rel=1e-12)
+    assert found == pytest.approx(wanted, rel=1e-12, abs=0)
     parts = (0.1 * math.expm1(delta), math.tanh(ell / 2), 23 * U32, adding / (4 * eta * 2 * radius))
     assert min(parts) > 0.01 * sum(parts)
 
@@ -283,7 +283,7 @@ def test_what_the_sink_pairs_lose() -> None:
     """One pair, ε = 1/2, λ = 10, n = 6, d = 4: T = 2√e, sinh(1/2)/(1/2)."""
     units = 10 + 2 * 6 + 2 + 12 + 9 * 0.5
     wanted = 1.01 * U64 * (2 * math.sqrt(math.e) * units + 14 * 2 * math.sinh(0.5))
-    assert bounds.sink_rounding(torch.float64, 0.5, 10.0, 6, 4) == pytest.approx(wanted, rel=1e-12)
+    assert bounds.sink_rounding(torch.float64, 0.5, 10.0, 6, 4) == pytest.approx(wanted, rel=1e-12, abs=0)
 
 
 def test_what_the_naive_causal_blocks_lose() -> None:
@@ -294,13 +294,13 @@ def test_what_the_naive_causal_blocks_lose() -> None:
     adding = (8 * eta * n + 2 * n * (4 * eta * n + 2 * eta)) * U64
     wanted = 2 * (2 * eta * n * (selecting + weighing) + adding)
     found = bounds.causal_naive_rounding(torch.float64, eta, gamma, mask, 1.0, 2.0, 5.0, 3, n, 3, 2, reach, 1.0)
-    assert found == pytest.approx(wanted, rel=1e-12)
+    assert found == pytest.approx(wanted, rel=1e-12, abs=0)
 
 
 def test_norms_beyond_the_radius_count() -> None:
     assert bounds.radius_excess(torch.float64, 3) == 14 * U64
-    assert bounds.radius_rounding(torch.float64, 3, 5.0) == pytest.approx(2 * 5 * 14 * U64)
-    assert bounds.radius_rounding(torch.float64, 3, 5.0, 2.0) == pytest.approx(2 * 5 * 14 * U64 * 3)
+    assert bounds.radius_rounding(torch.float64, 3, 5.0) == pytest.approx(2 * 5 * 14 * U64, abs=0)
+    assert bounds.radius_rounding(torch.float64, 3, 5.0, 2.0) == pytest.approx(2 * 5 * 14 * U64 * 3, abs=0)
     assert bounds.gap_shortfall(torch.float64, 7.0) == 28 * U64
 
 
@@ -316,7 +316,7 @@ def first_false(holds: Callable[[float], bool], low: float, high: float) -> floa
 def test_flags_are_exact_down_to_log_5() -> None:
     """Where rounding is next to nothing: Δξ/(1−ξ) ≤ Δ/4 exactly if ξ ≤ 1/5."""
     edge = first_false(lambda g: bounds.flags_are_exact(torch.float64, g, 1.0, 2.0, 2.0, 3), 3.0, 1.0)
-    assert edge == pytest.approx(math.log(5), rel=1e-12)
+    assert edge == pytest.approx(math.log(5), rel=1e-12, abs=0)
     assert edge > math.log(5)
 
 
@@ -325,7 +325,7 @@ def test_flags_are_exact_up_to_the_first_rewards_whose_rounding_is_too_large() -
     edge = first_false(lambda L: bounds.flags_are_exact(torch.float32, 1.75, 1.0, 1.0, L, 2), 1.0, 1e6)
     xi, q = math.exp(-1.75), bounds.winner_crowd(1.75, 1.0, 1.0, 2, 1)
     rho = bounds.crowd_rounding(torch.float32, 0.0, 3.5 * (edge + 4), q, 2, edge)
-    assert xi / (1 - xi) + rho + (8 * edge + 7) * U32 / 2 + 4 * U32 * edge == pytest.approx(0.25, rel=1e-9)
+    assert xi / (1 - xi) + rho + (8 * edge + 7) * U32 / 2 + 4 * U32 * edge == pytest.approx(0.25, rel=1e-9, abs=0)
 
 
 @pytest.mark.parametrize("spread", [1.0, 30.0])
@@ -336,7 +336,7 @@ def test_cold_flags_are_exact_until_a_raised_one_may_fall(spread: float) -> None
         torch.float32, 0.0, 24 * (edge + 2 * spread + 2), bounds.winner_crowd(12.0, 1.0, spread, 2, 1), 2, edge
     )
     held = (2 + 2 * spread + 1) * (8 * edge + 7) * U32
-    assert (rho if spread == 1 else held) == pytest.approx(1 / 16 if spread == 1 else 1 / 4, rel=1e-9)
+    assert (rho if spread == 1 else held) == pytest.approx(1 / 16 if spread == 1 else 1 / 4, rel=1e-9, abs=0)
     assert rho <= (1 + 1e-9) / 16 and held <= (1 + 1e-9) / 4
 
 
@@ -352,10 +352,12 @@ def test_flags_among_strangers_are_exact_up_to_their_limits() -> None:
     x = first_false(lambda x: exact(2.0, 0.1, x, 3.0, 3.0), 0.0, 1.0)
     top = math.exp(-2) / (1 - math.exp(-2))
     rest = off(0.1, 3.0) + 31 * U32 / 2 + 12 * U32
-    assert top + 3 * x / (1 + x) + rest == pytest.approx(0.25, rel=1e-9)
+    assert top + 3 * x / (1 + x) + rest == pytest.approx(0.25, rel=1e-9, abs=0)
     reward = first_false(lambda r: exact(2.0, 0.0, 0.0, 1.0, r), 1.0, 1e6)
-    assert top + off(0.0, reward) + (8 * reward + 7) * U32 / 2 + 4 * U32 * reward == pytest.approx(0.25, rel=1e-9)
+    assert top + off(0.0, reward) + (8 * reward + 7) * U32 / 2 + 4 * U32 * reward == pytest.approx(
+        0.25, rel=1e-9, abs=0
+    )
     reward = first_false(lambda r: exact(40.0, 0.1, 0.0, 1.0, r), 1.0, 1e6)
-    assert off(0.1, reward) == pytest.approx(1 / 16, rel=1e-9)
+    assert off(0.1, reward) == pytest.approx(1 / 16, rel=1e-9, abs=0)
     reward = first_false(lambda r: exact(40.0, 0.0, 0.0, 30.0, r), 1.0, 1e6)
-    assert 63 * (8 * reward + 7) * U32 == pytest.approx(0.25, rel=1e-9)
+    assert 63 * (8 * reward + 7) * U32 == pytest.approx(0.25, rel=1e-9, abs=0)

@@ -406,7 +406,13 @@ def test_the_sink_counts_as_the_lowest_reward() -> None:
     construction = alone_with_the_sink()
     assert construction.error_bound < math.inf
     for trial in range(6):
-        assert worst(construction, extreme(construction, trial)) <= allowance(construction)
+        task = extreme(construction, trial)
+        assert worst(construction, task) <= allowance(construction)
+        X, rows = construction.embed(task), construction.transformer.rows
+        for number, block in enumerate(construction.transformer.blocks[:-1], 1):
+            X = block(X)
+            flags = construction.responses(X)[0, :, rows["flag"]].flatten()
+            assert (flags - (task.r[0].argsort(descending=True).argsort() < number).double()).abs().max() < 1e-6
 
 
 def test_the_sink_is_a_stranger() -> None:
