@@ -17,7 +17,7 @@ from icalign.ledger import MIME, stamp
 from tools import hygiene, notebooks, prose
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted(path for path in (ROOT / "book").iterdir() if path.suffix in {".ipynb", ".md"})
+PAGES = sorted(path for path in (ROOT / "book").rglob("*") if path.suffix in {".ipynb", ".md"})
 SOURCES = sorted(
     path for folder in ("icalign", "book", "tests", "tools", "benchmarks") for path in (ROOT / folder).rglob("*.py")
 )
@@ -34,7 +34,7 @@ def test_every_chapter_of_the_table_of_contents_was_looked_at() -> None:
     chapters = [
         line.split()[-1] for line in (ROOT / "_toc.yml").read_text(encoding="utf-8").splitlines() if "book/" in line
     ]
-    assert set(chapters) == {f"book/{path.stem}" for path in PAGES}
+    assert set(chapters) == {path.relative_to(ROOT).with_suffix("").as_posix() for path in PAGES}
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
