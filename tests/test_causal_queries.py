@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+from reference import sample
 from torch import Tensor
 
 import icalign
@@ -23,23 +24,6 @@ def made(**changes: Any) -> Causal:
     arguments: dict[str, Any] = {"W": W, "eta": ETA, "queries": 3, "overlap": 0.9}
     arguments |= {"tolerance": None if "temperatures" in changes else 1e-8} | changes
     return Causal(**arguments)
-
-
-def sample(construction: Causal, batch: int, seed: int, **changes: Any) -> AlignmentTask:
-    kind = construction.task_class
-    arguments: dict[str, Any] = {
-        "queries": kind.queries,
-        "responses": kind.responses,
-        "dim_x": kind.dim_x,
-        "dim_y": kind.dim_y,
-        "min_gap": kind.min_gap,
-        "reward_range": kind.reward_range,
-        "radius": kind.radius,
-        "overlap": kind.overlap,
-        "W": construction.W,
-        "dtype": construction.dtype,
-    }
-    return icalign.sample_task((batch,), seed=seed, **(arguments | changes))
 
 
 def orders(queries: int, responses: int, batch: int, seed: int) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+from reference import by_autograd, sample
 from torch import Tensor
 
 import icalign
@@ -23,23 +24,6 @@ def made(**changes: Any) -> MultiQuery:
     return MultiQuery(**arguments)
 
 
-def sample(construction: MultiQuery, batch: int, seed: int, **changes: Any) -> AlignmentTask:
-    kind = construction.task_class
-    arguments: dict[str, Any] = {
-        "queries": kind.queries,
-        "responses": kind.responses,
-        "dim_x": kind.dim_x,
-        "dim_y": kind.dim_y,
-        "min_gap": kind.min_gap,
-        "reward_range": kind.reward_range,
-        "radius": kind.radius,
-        "overlap": kind.overlap,
-        "W": construction.W,
-        "dtype": construction.dtype,
-    }
-    return icalign.sample_task((batch,), seed=seed, **(arguments | changes))
-
-
 def each_alone(task: AlignmentTask) -> AlignmentTask:
     """The same queries, each as a task of its own."""
     return AlignmentTask(task.x.unsqueeze(-2), task.y.unsqueeze(-3), task.r.unsqueeze(-2), task.W)
@@ -51,15 +35,6 @@ def step(construction: MultiQuery, task: AlignmentTask) -> Tensor:
         return (task.x @ icalign.gradient_step(task, construction.eta).mT)[..., None, :]
     alone = each_alone(task)
     return alone.x @ icalign.gradient_step(alone, construction.eta).mT
-
-
-def by_autograd(task: AlignmentTask, eta: float) -> Tensor:
-    """The joint step from autograd through the losses, in float64."""
-    x, y, r = task.x.double(), task.y.double(), task.r.double()
-    W = task.W.double().expand(*task.batch, -1, -1).clone().requires_grad_()
-    s = -(torch.einsum("...yx,...mx->...my", W, x)[..., None, :] - y).square().sum(-1)
-    (gradient,) = torch.autograd.grad(icalign.plackett_luce_nll(s, r).sum(), W)
-    return -eta * torch.einsum("...yx,...mx->...my", gradient, x)[..., None, :].expand_as(y)
 
 
 def allowance(construction: MultiQuery) -> float:

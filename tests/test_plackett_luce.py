@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from reference import by_autograd
 from torch import Tensor
 
 import icalign
@@ -20,15 +21,6 @@ def made(**changes: Any) -> PlackettLuce:
     """A construction for the class of sample_task."""
     arguments: dict[str, Any] = {"W": W, "tolerance": None if "temperatures" in changes else TOLERANCE} | changes
     return PlackettLuce(**arguments)
-
-
-def by_autograd(task: AlignmentTask, eta: float) -> Tensor:
-    """ΔW x at every token, ΔW from autograd through the loss."""
-    W = task.W.expand(*task.batch, -1, -1).clone().requires_grad_()
-    s = -(torch.einsum("...yx,...mx->...my", W, task.x)[..., None, :] - task.y).square().sum(-1)
-    loss = icalign.plackett_luce_nll(s, task.r).sum()
-    (gradient,) = torch.autograd.grad(loss, W)
-    return -eta * torch.einsum("...yx,...mx->...my", gradient, task.x)[..., None, :].expand_as(task.y)
 
 
 def allowance(construction: PlackettLuce) -> float:

@@ -185,11 +185,15 @@ class Causal(GradientStep):
         kind, tiny = self.task_class, sys.float_info.min
         reach = max(self.longest, tiny)
         once = max(min(tolerance, reach), tiny)
-        h = max(bounds.causal_field_margins(once, reach, kind.responses))
+        h = max(self._field_margins(once, reach))
         field_mask = bounds.score_spread(self.norm, kind.radius) + 2 * h
         g = max(bounds.causal_margins(once, reach, field_mask, kind.min_gap, kind.spread, kind.responses))
         selecting, mask = bounds.mask_temperatures(g, kind.min_gap, kind.spread)
         return {"gamma_1": float(selecting), "c": float(mask), "c_field": float(field_mask)}
+
+    def _field_margins(self, tolerance: float, reach: float) -> tuple[Any, ...]:
+        """What h has to be at least."""
+        return bounds.causal_field_margins(tolerance, reach, self.task_class.responses)
 
     def _exact_error(self) -> float:
         """The theorem's bound; ∞ if the masks may be too far off, in floating point, for the next round."""
@@ -205,20 +209,22 @@ class Causal(GradientStep):
         kind = self.task_class
         if not (self.margin > 0 and self.field_margin >= 0):
             return math.inf
-        query = self.longest * 2 * self.norm_rounding * (1 + self.norm_rounding)
-        query += self._radius_rounding()
-        return query + bounds.causal_rounding(
-            self.dtype,
-            self.eta,
-            self.margin,
-            self._selecting_logit,
-            self.field_margin,
-            self.temperatures["c_field"],
-            kind.responses,
-            kind.dim_x,
-            kind.dim_y,
-            self.reach,
-            kind.radius,
+        return (
+            self._query_rounding
+            + self._radius_rounding()
+            + bounds.causal_rounding(
+                self.dtype,
+                self.eta,
+                self.margin,
+                self._selecting_logit,
+                self.field_margin,
+                self.temperatures["c_field"],
+                kind.responses,
+                kind.dim_x,
+                kind.dim_y,
+                self.reach,
+                kind.radius,
+            )
         )
 
     @property

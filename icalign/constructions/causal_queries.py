@@ -28,7 +28,7 @@ from ..symbolic import SymbolicTransformer
 from ..symbols import M, N, W, d_x, d_y, eta
 from . import positions as derived
 from .causal import Causal, c, c_field, gamma_1, sigma, sigma_field
-from .sink import epsilon, lambda_, linear_attention, scale, sink_scale
+from .sink import MOST_PAIRS, epsilon, lambda_, linear_attention, scale, sink_scale
 
 gamma_q, gamma_beta, gamma_p = sp.symbols("gamma_q gamma_beta gamma_p", nonnegative=True)
 kappa = sp.Symbol("kappa", positive=True)
@@ -65,9 +65,6 @@ def coupling(pairs: int = 1) -> Block:
     """The layer that adds Σ_j ⟨x_j, x_i⟩ (u_j − before_j), over the tokens up to i, to the row joint."""
     heads = linear_attention(i.x @ j.x, i.one * j.b, j.u - j.before, "joint", pairs)
     return Block(heads=heads, causal=True)
-
-
-MOST_PAIRS = 4
 
 
 class CausalQueries(Causal):
@@ -119,16 +116,13 @@ class CausalQueries(Causal):
         return found
 
     def _own_temperatures(self, tolerance: float) -> dict[str, float]:
-        kind, reach = self.task_class, max(self.longest, sys.float_info.min)
-        assert kind.overlap is not None
-        once = max(min(tolerance, reach), sys.float_info.min)
-        h = max(bounds.causal_queries_field_margins(once, reach, kind.responses))
-        field_mask = bounds.score_spread(self.norm, kind.radius) + 2 * h
-        g = max(bounds.causal_margins(once, reach, field_mask, kind.min_gap, kind.spread, kind.responses))
-        selecting, mask = bounds.mask_temperatures(g, kind.min_gap, kind.spread)
-        filters = bounds.causal_filters(mask, field_mask, kind.overlap, self.tokens)
-        values = (selecting, mask, field_mask, *filters)
-        return dict(zip(self.temperature_names, map(float, values), strict=False))
+        found, overlap = super()._temperatures(tolerance), self.task_class.overlap
+        assert overlap is not None
+        filters = bounds.causal_filters(found["c"], found["c_field"], overlap, self.tokens)
+        return found | dict(zip(("gamma_q", "gamma_beta"), map(float, filters), strict=True))
+
+    def _field_margins(self, tolerance: float, reach: float) -> tuple[Any, ...]:
+        return bounds.causal_queries_field_margins(tolerance, reach, self.task_class.responses)
 
     def _joint_temperatures(self, tolerance: float) -> dict[str, float]:
         kind = self.task_class
@@ -209,8 +203,7 @@ class CausalQueries(Causal):
         )
         own += self._radius_rounding(self.reach)
         if self.target == "own":
-            query = self.longest * 2 * self.norm_rounding * (1 + self.norm_rounding)
-            return own + query + (kind.radius + self.longest) * unit
+            return own + self._query_rounding + (kind.radius + self.longest) * unit
         error, fetched = self._own_error(), self._fetch_error()
         if math.inf in (error, fetched):
             return math.inf

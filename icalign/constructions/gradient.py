@@ -123,6 +123,11 @@ class GradientStep(Construction):
         """(d_x + 4)·2ε₀: how far the norm of a query may be from 1; it is squared in ΔW x, which u does not know."""
         return (self.task_class.dim_x + 4) * 2 * unit_roundoff(self.dtype)
 
+    @property
+    def _query_rounding(self) -> float:
+        """U((1+δ)² − 1) ≤ 2Uδ(1+δ): what a norm that is off by δ, :attr:`norm_rounding`, does to a step of length U."""
+        return self.longest * 2 * self.norm_rounding * (1 + self.norm_rounding)
+
     @abstractmethod
     def _temperatures(self, tolerance: float) -> dict[str, float]:
         """Temperatures whose error in real arithmetic is at most the tolerance."""

@@ -32,7 +32,7 @@ from .base import TaskClass, build, prompt
 from .elimination import B, C, R
 from .gradient import GradientStep
 from .query_selection import gamma_1, gamma_2
-from .sink import epsilon, lambda_, linear_attention, scale, sink_scale
+from .sink import MOST_PAIRS, epsilon, lambda_, linear_attention, scale, sink_scale
 
 gamma_beta = sp.Symbol("gamma_beta", nonnegative=True)
 low = sp.Symbol("low", real=True)
@@ -85,7 +85,6 @@ def coupling(pairs: int = 1) -> Block:
     return Block(heads=linear_attention(overlap, i.one * j.b, j.u / N, "joint", pairs))
 
 
-MOST_PAIRS = 4  # with more, rounding of the blocks is what limits the tolerance
 _TINY = 1e-150  # an error that does not matter, with numbers below it that a float still holds
 
 
@@ -314,8 +313,7 @@ class MultiQuery(GradientStep):
         )
         own += self._radius_rounding(self.reach)
         if not self.cross_terms:
-            query = self.longest * 2 * self.norm_rounding * (1 + self.norm_rounding)
-            return float(own + query + (kind.radius + self.longest) * unit)
+            return float(own + self._query_rounding + (kind.radius + self.longest) * unit)
         M, N, eps, lam = kind.queries, kind.responses, self.temperatures["epsilon"], self.temperatures["lambda"]
         pair = bounds.sink_rounding(self.dtype, eps, lam, tokens, kind.dim_x, self.pairs)
         if pair == math.inf:

@@ -168,8 +168,7 @@ class PlackettLuce(GradientStep):
             kind.radius,
         )
         commit = bounds.commit_rounding(self.dtype, self.steps, self.longest) if self.steps > 1 else 0.0
-        query = self.longest * 2 * self.norm_rounding * (1 + self.norm_rounding)
-        return float(self.growth * (once + commit + query + self._radius_rounding()))
+        return float(self.growth * (once + commit + self._query_rounding + self._radius_rounding()))
 
     def _largest_logits(self) -> dict[str, float]:
         kind, g, c = self.task_class, self.temperatures["gamma"], self.temperatures["C"]

@@ -26,6 +26,8 @@ epsilon = sp.Symbol("epsilon", positive=True)
 lambda_ = sp.Symbol("lambda", real=True)
 scale = sp.Symbol("scale", positive=True)  # e^λ/(2ε), which is no rational number
 
+MOST_PAIRS = 4  # with more, rounding of the blocks before is what limits a tolerance
+
 stream = Stream(x=d_x, v=d_y, one=1, b=1, sum=d_y)
 i, j = stream.tokens
 

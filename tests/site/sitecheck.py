@@ -147,10 +147,13 @@ def open_page(browser: Browser, origin: str, width: int, seen: list[tuple[str, s
         context.close()
 
 
-def review(page: Page) -> Iterator[str]:
-    """What axe-core finds in the open page, in the scheme that it shows."""
+def review(page: Page, schemes: Sequence[Scheme]) -> Iterator[tuple[str, Scheme]]:
+    """What axe-core finds in the open page, with the scheme: every rule in the first, contrast in the others too."""
     page.evaluate(AXE)
-    yield from page.evaluate(REVIEW, None)
+    for scheme in schemes:
+        page.emulate_media(color_scheme=scheme)
+        rules = None if scheme == schemes[0] else ["color-contrast"]
+        yield from ((detail, scheme) for detail in page.evaluate(REVIEW, rules))
 
 
 def survey(browser: Browser, folder: Path, claims: Sequence[str] = ()) -> Survey:
@@ -167,8 +170,8 @@ def survey(browser: Browser, folder: Path, claims: Sequence[str] = ()) -> Survey
                         look = page.evaluate(LOOK, {"claims": list(claims), "scheme": scheme})
                         for kind, detail in look["faults"]:
                             found.add(Fault(kind, path, detail, f"{width} px, {scheme}"))
-                    for detail in review(page):  # wide in dark, narrow in light; last, since it thins the page out
-                        found.add(Fault("axe", path, detail, f"{width} px, {schemes[-1]}"))
+                    for detail, scheme in review(page, schemes[::-1]):  # last, since it thins the page out
+                        found.add(Fault("axe", path, detail, f"{width} px, {scheme}"))
                     page.goto("about:blank")  # what the browser has to say about the page comes before this is done
                     for kind, detail in seen:
                         found.add(Fault(kind, path, detail.replace(origin, ""), f"{width} px"))
