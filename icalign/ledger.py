@@ -38,10 +38,10 @@ SECTIONS = {
     10: "Causal attention II: positions from the mask alone",
     11: "Causal attention III: masked positional encodings",
     12: "Causal attention IV: the theorem, its gap, its repair",
-    13: "Finite precision",
-    14: "Does training find it?",
-    15: "Noisy rewards",
-    16: "Shallower, and elsewhere",
+    13: "Depth is not the price of ranking",
+    14: "What else this says",
+    15: "Finite precision",
+    16: "Does training find it?",
 }
 APPENDIX = range(7, 13)  # the chapters on the appendix: their theorems are both proved and measured
 
