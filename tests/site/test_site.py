@@ -11,26 +11,12 @@ from pathlib import Path
 import pytest
 import yaml
 from playwright.sync_api import Browser, Page
-from sitecheck import KINDS, Survey, cannot_look, open_page, serve, survey
+from sitecheck import KINDS, Survey, open_page, serve, survey
 
 ROOT = Path(__file__).parents[2]
-SITE = ROOT / "_build" / "html"
 CLAIMS = [claim["id"] for claim in yaml.safe_load((ROOT / "book" / "claims.yml").read_text(encoding="utf-8"))]
 
 pytestmark = pytest.mark.browser
-
-
-@pytest.fixture(scope="module")
-def site() -> Path:
-    """The built site; one that is missing or older than its sources says nothing about the book."""
-    kinds = {".ipynb", ".md", ".yml", ".bib", ".css", ".py"}
-    sources = [*ROOT.glob("_*.yml"), *(path for path in (ROOT / "book").rglob("*") if path.suffix in kinds)]
-    index = SITE / "searchindex.js"  # the last file that a build writes
-    if not index.is_file():
-        cannot_look("the site is not built (make book)")
-    if index.stat().st_mtime < max(path.stat().st_mtime for path in sources):
-        cannot_look("the site is older than its sources (make book)")
-    return SITE
 
 
 @pytest.fixture(scope="module")

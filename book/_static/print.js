@@ -1,0 +1,14 @@
+// Before the page goes on paper: the light colours, and for print.css the width of every displayed formula, in letters.
+(() => {
+  const { dataset } = document.documentElement;
+  let theme;
+  addEventListener("beforeprint", () => {
+    theme = dataset.theme;
+    dataset.theme = "light";
+    const formulas = [...document.querySelectorAll("mjx-container[display='true']")];
+    const widths = formulas.map((formula) =>
+      formula.firstElementChild.getBoundingClientRect().width / parseFloat(getComputedStyle(formula).fontSize));
+    formulas.forEach((formula, k) => formula.style.setProperty("--letters", widths[k].toFixed(1)));
+  });
+  addEventListener("afterprint", () => { dataset.theme = theme; });
+})();
