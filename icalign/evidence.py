@@ -289,23 +289,6 @@ class Proof(Evidence):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kernel(Evidence):
-    """A theorem that the kernel of a proof assistant checked for all sizes."""
-
-    theorem: str
-    axioms: Sequence[str]
-    kind: ClassVar[str] = "kernel"
-
-    def details(self) -> dict[str, Any]:
-        """theorem, axioms, sizes."""
-        return {"theorem": self.theorem, "axioms": list(self.axioms), "sizes": "all sizes", "all_sizes": True}
-
-    def facts(self) -> str:
-        """The theorem and its axioms."""
-        return f"{self.theorem}; axioms: {', '.join(self.axioms) or 'none'}"
-
-
-@dataclass(frozen=True, kw_only=True)
 class Certificate(Evidence):
     """Finitely many cases, each decided in exact or interval arithmetic."""
 

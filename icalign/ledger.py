@@ -1,7 +1,8 @@
 """The ledger: ``book/claims.yml`` and the evidence in the executed notebooks → the status of every claim.
 
 No status is typed by hand: a claim is *planned* until a chapter states it, and what its badge says is
-computed from the records that the chapters' cells stored, part by part. The weakest part decides.
+computed from the records that the chapters' cells stored, and from what the Rocq kernel checked, part by part. The
+weakest part decides.
 
 The module reads files only. It imports neither torch nor sympy, so that the site can be built without them.
 """
@@ -21,6 +22,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+
+from . import kernel
 
 MIME = "application/vnd.icalign.evidence+json"
 STALE = "its code changed since it was run (make run)"
@@ -133,7 +136,10 @@ class Claim:
 
 @dataclass(frozen=True)
 class Record:
-    """Evidence that a cell stored: what is equal on every machine, and the volatile ``figures``."""
+    """Evidence that a cell stored: what is equal on every machine, and the volatile ``figures``.
+
+    For a theorem that the kernel checked, ``notebook`` is the file in ``proofs`` and ``cell`` the line.
+    """
 
     kind: str
     claim: str
@@ -148,8 +154,8 @@ class Record:
 
     @property
     def place(self) -> str:
-        """Where the record is: file and cell."""
-        return f"{self.notebook}, cell {self.cell}"
+        """Where the record is: file and cell, or line."""
+        return f"{self.notebook}, {'line' if self.kind == 'kernel' else 'cell'} {self.cell}"
 
 
 @dataclass(frozen=True)
@@ -277,6 +283,8 @@ class Entry:
                 return f"{settled} of {parts} parts proved"
             case Status.SIZED if settled and not self.by_instance:
                 return f"{settled} of {parts} parts for all sizes"
+            case Status.HAND | Status.PROVED if checked := list(self.covers.values()).count(Cover.KERNEL):
+                return f"{checked} of {parts} parts kernel-checked"
             case Status.PARTIAL:
                 return f"{sum(cover is not Cover.NONE for cover in self.covers.values())} of {parts} parts"
             case _:
@@ -412,16 +420,17 @@ def counted(evidence: Mapping[str, int]) -> list[str]:
 
 
 def read(root: Path | str = ".") -> Ledger:
-    """The ledger of the book below ``root``: ``book/claims.yml``, its executed notebooks and its pages.
+    """The ledger of the book below ``root``: ``book/claims.yml``, its executed notebooks, its pages, and ``proofs``.
 
     Raises:
-        LedgerError: the registry is malformed or a notebook not executed; names the file and the entry.
+        LedgerError: the registry is malformed, a notebook is not executed, or a proof not checked; names the file and
+            the entry.
     """
     book = Path(root) / "book"
     claims = read_claims(book / "claims.yml")
     statements: list[Statement] = []
     steps: list[HandStep] = []
-    records: list[Record] = []
+    records = list(kernel_records(root))
     for path in sorted([*book.glob("*.ipynb"), *book.glob("*.md")]):
         name = f"book/{path.name}"
         if path.suffix == ".md":
@@ -444,6 +453,31 @@ def read(root: Path | str = ".") -> Ledger:
             frozenset(step.part for step in steps if step.claim == claim.id and step.page in home and step.in_proof),
         )
     return Ledger(entries, tuple(_strays(entries, statements, steps, records)))
+
+
+def kernel_records(root: Path | str) -> Iterator[Record]:
+    """What the kernel checked, one record for each part that a theorem covers.
+
+    Raises:
+        LedgerError: ``proofs`` and what the kernel said do not agree.
+    """
+    try:
+        theorems = kernel.checked(root)
+    except kernel.KernelError as error:
+        raise LedgerError(str(error)) from error
+    for theorem in theorems:
+        for part in theorem.parts if theorem.covers else ():
+            yield Record(
+                kind="kernel",
+                claim=theorem.claim,
+                part=part,
+                statement=theorem.statement,
+                notebook=f"proofs/{theorem.file}",
+                cell=theorem.line,
+                sizes="all sizes",
+                all_sizes=True,
+                details={"theorem": theorem.name, "axioms": list(theorem.axioms)},
+            )
 
 
 def _strays(
@@ -641,8 +675,10 @@ def _record(data: object, figures: object, notebook: str, cell: int) -> Record:
     kind, sizes, all_sizes = data["kind"], data.get("sizes", ""), data.get("all_sizes", False)
     if kind not in KINDS:
         raise LedgerError(f"{where}: unknown kind of evidence {kind!r}; expected one of {', '.join(KINDS)}")
+    if kind == "kernel":
+        raise LedgerError(f"{where}: what the kernel checked stands in proofs/checked.json, not in a cell")
     sized = isinstance(sizes, str) and sizes and isinstance(all_sizes, bool)
-    if kind in ("kernel", "proof", "certificate") and not sized:
+    if kind in ("proof", "certificate") and not sized:
         raise LedgerError(f"{where}: a {kind} record must say for which sizes (sizes, all_sizes)")
     named = ("kind", "claim", "part", "statement", "sizes", "all_sizes")
     return Record(

@@ -17,13 +17,11 @@ from jaxtyping import TypeCheckError
 
 from icalign.calculus import Chain, Limit, NotShown, ShownFalse
 from icalign.evidence import (
-    _CHECKED,
     MIME,
     Certificate,
     Control,
     Evidence,
     Exhibit,
-    Kernel,
     Measurement,
     Proof,
     hypotheses_of,
@@ -240,7 +238,7 @@ def test_what_checks_itself_is_no_statement() -> None:
 @pytest.mark.parametrize("made", [{}, {"made": None}, {"made": object()}], ids=["no token", "None", "another token"])
 def test_a_record_cannot_be_stated(made: dict[str, Any]) -> None:
     with pytest.raises(TypeError, match="made by a method"):
-        Kernel(claim="claim", part="p", statement="P = NP", theorem="thm", axioms=[], **made)
+        Certificate(claim="claim", part="p", statement="P = NP", method="oracle", cases=1, sizes="all", **made)
     with pytest.raises((TypeError, ValueError)):
         replace(Proof.of("claim", GOOD, part="p"), statement="P = NP")
 
@@ -430,7 +428,6 @@ def every_kind() -> list[Evidence]:
     return [
         Proof.of("claim", GOOD, part="p"),
         Proof.over_reals("claim", [x > t, x * y < a], x + a > 0, part="p"),
-        Kernel(made=_CHECKED, claim="claim", part="p", statement="s", theorem="thm", axioms=["funext"]),
         Certificate.by_intervals("claim", Chain(sp.exp(-a)).below(1 / (1 + a)), [{a: 1}], part="p"),
         Measurement.within("claim", torch.tensor([1e-3]), 1.0, part="p"),
         Exhibit.at("claim", Chain(x * y).below(x + y), {x: 1, y: "1/3"}, part="p"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from icalign import kernel
 from icalign.__main__ import main
 from icalign.ledger import MIME, Cover, Ledger, LedgerError, Status, read, read_markdown, stamp
 
@@ -36,7 +38,7 @@ def claim(id: str = "tail-mean", **fields: Any) -> Json:
 
 def record(kind: str, part: str = "formula", claim: str = "tail-mean", **fields: Any) -> Json:
     """A valid evidence record, for all sizes where it has sizes."""
-    sized = {"sizes": "all N", "all_sizes": True} if kind in ("kernel", "proof") else {}
+    sized = {"sizes": "all N", "all_sizes": True} if kind == "proof" else {}
     exact = {"sizes": "N = 1, …, 4", "all_sizes": False} if kind == "certificate" else {}
     return {"kind": kind, "claim": claim, "part": part, "statement": "a = b"} | sized | exact | fields
 
@@ -100,7 +102,6 @@ HAND = {"formula": {"says": "by induction", "by": "hand"}}
 @pytest.mark.parametrize(
     ("records", "status", "label"),
     [
-        ([record("kernel"), record("control")], Status.KERNEL, "kernel-checked for all sizes"),
         ([record("proof"), record("control")], Status.PROVED, "proved for all sizes"),
         ([record("certificate"), record("control")], Status.SIZED, "proved for N = 1, …, 4"),
         ([record("measurement"), record("control")], Status.MEASURED, "measured"),
@@ -178,13 +179,81 @@ def test_a_part_about_some_sizes_is_covered_by_exactly_those(book: Book, kind: s
     assert status("N = 3") is Status.SIZED
 
 
+def kernel_checked(
+    root: Path, *parts: str, comment: str = "Claim tail-mean, part {}", axiom: str = kernel.AXIOMS[0]
+) -> None:
+    """Proofs of these parts below root, and what the kernel would say of them."""
+    proofs = root / "proofs"
+    proofs.mkdir()
+    (proofs / "_CoqProject").write_text("-Q . Icalign\nTail.v\n")
+    theorems = [f"(* {comment.format(part)}; by hand *)\nTheorem {part}_ : True.\n" for part in parts]
+    (proofs / "Tail.v").write_text("\n".join(theorems))
+    said = [{"name": f"{part}_", "statement": "True", "axioms": [axiom]} for part in parts]
+    (proofs / "checked.json").write_text(json.dumps({"files": kernel.stamp(proofs), "theorems": said}))
+
+
 def test_the_kernel_must_check_every_part(book: Book) -> None:
     parts = HAND | {"other": "proved"}
-    records = [record("kernel", "other"), record("control", "other")]
-    by_hand = read(book(statement(), BY_HAND, code(*records), claims=[claim(parts=parts)]))
-    assert by_hand["tail-mean"].status is Status.HAND
-    checked = read(book(statement(), code(*records, record("kernel")), claims=[claim(parts=parts)]))
-    assert checked["tail-mean"].status is Status.KERNEL
+    root = book(statement(), BY_HAND, code(record("control", "other")), claims=[claim(parts=parts)])
+    kernel_checked(root, "other")
+    entry = read(root)["tail-mean"]
+    assert entry.status is Status.HAND and entry.remark == "1 of 2 parts kernel-checked"
+    assert [r.place for r in entry.records if r.kind == "kernel"] == ["proofs/Tail.v, line 2"]
+    shutil.rmtree(root / "proofs")
+    kernel_checked(root, *parts)
+    entry = read(root)["tail-mean"]
+    assert entry.status is Status.KERNEL and entry.label == "kernel-checked for all sizes"
+
+
+def test_a_theorem_that_shows_less_covers_nothing(book: Book) -> None:
+    root = book(statement(), code(record("control")))
+    kernel_checked(root, "formula", comment="Toward claim tail-mean, part {}")
+    assert read(root)["tail-mean"].status is Status.PARTIAL
+    assert not kernel.checked(root)[0].covers
+
+
+def test_proofs_that_changed_since_are_refused(book: Book) -> None:
+    root = book(statement(), code(record("control")))
+    kernel_checked(root, "formula")
+    (root / "proofs" / "Tail.v").write_text("(* Claim tail-mean, part formula *)\nTheorem formula_ : False.\n")
+    with pytest.raises(LedgerError, match="changed since"):
+        read(root)
+
+
+@pytest.mark.parametrize(
+    ("theorem", "said"),
+    [
+        ("Theorem formula_ : True.", "belongs to a claim"),
+        ("(* Claim tail-mean, part formula *)\nLemma formula_ : True.", "no Theorem follows"),
+        ("(* Claim tail-mean, part formula *)\nTheorem other_ : True.", "nothing about other_"),
+    ],
+)
+def test_a_theorem_and_its_claim_go_together(theorem: str, said: str, book: Book) -> None:
+    root = book(statement(), code(record("control")))
+    kernel_checked(root, "formula")
+    proofs, stored = root / "proofs", root / "proofs" / "checked.json"
+    (proofs / "Tail.v").write_text(theorem)
+    stored.write_text(json.dumps(json.loads(stored.read_text()) | {"files": kernel.stamp(proofs)}))
+    with pytest.raises(LedgerError, match=said):
+        read(root)
+
+
+def test_a_theorem_rests_on_no_other_axiom(book: Book) -> None:
+    root = book(statement(), code(record("control")))
+    kernel_checked(root, "formula", axiom="Wishful.thinking")
+    with pytest.raises(LedgerError, match=r"rests on Wishful\.thinking"):
+        read(root)
+
+
+def test_a_theorem_of_an_unknown_part_is_a_stray(book: Book) -> None:
+    root = book(statement(), code(record("proof"), record("control")))
+    kernel_checked(root, "gone")
+    assert read(root).violations == ["proofs/Tail.v, line 2: evidence of an unknown part 'gone' of tail-mean."]
+
+
+def test_a_cell_cannot_speak_for_the_kernel(book: Book) -> None:
+    with pytest.raises(LedgerError, match=r"stands in proofs/checked\.json"):
+        read(book(statement(), code(record("kernel", sizes="all N", all_sizes=True))))
 
 
 def test_counts_evidence_and_graph_add_up(book: Book) -> None:

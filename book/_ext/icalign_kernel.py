@@ -1,0 +1,158 @@
+"""What the Rocq kernel checked, on the site: a folded box below each statement, the files, and the table of theorems.
+
+A theorem's source is a page of its own, ``proofs/Selection.html``, with an anchor for each theorem, so that the link
+from a box works offline. Nothing here is typed: all of it comes from ``proofs/`` through :mod:`icalign.kernel`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from html import escape
+from pathlib import Path
+
+from docutils import nodes
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import CoqLexer
+from sphinx.application import Sphinx
+from sphinx.util.osutil import relative_uri
+
+from icalign import kernel
+from icalign_book import Page, add_content, statements
+
+PAGES = "proofs/"
+
+
+class Theorems:
+    """The checked theorems, read once when a build begins."""
+
+    root: Path
+
+    def open(self, app: Sphinx) -> None:
+        """Says where the book lies."""
+        self.root = Path(app.srcdir)
+        self.__dict__.pop("all", None)
+
+    @cached_property
+    def all(self) -> list[kernel.Theorem]:
+        """Every theorem that the kernel checked, in the order of the files."""
+        return kernel.checked(self.root)
+
+    def of(self, claim: str) -> list[kernel.Theorem]:
+        """Those of one claim."""
+        return [theorem for theorem in self.all if theorem.claim == claim]
+
+    def resolve(self, app: Sphinx, doctree: nodes.document, docname: str) -> None:
+        """Puts a box below each statement that the kernel has something to say about."""
+        for node in list(statements(doctree)):
+            if found := self.of(node["label"]):
+                node.parent.insert(
+                    node.parent.index(node) + 1, nodes.raw("", box_html(app, docname, found), format="html")
+                )
+
+    def pages(self, app: Sphinx) -> Iterator[tuple[str, dict[str, object], str]]:
+        """A page for each file."""
+        for path in kernel.sources(self.root / "proofs") if self.all else []:
+            here = [theorem for theorem in self.all if theorem.file == path.name]
+            yield f"{PAGES}{path.stem}", {"title": path.name, "body": source_html(path, here)}, "page.html"
+
+
+def source(app: Sphinx, docname: str, theorem: kernel.Theorem) -> str:
+    """The address of a theorem in the page of its file, from another page."""
+    target = app.builder.get_target_uri(f"{PAGES}{theorem.file.removesuffix('.v')}")
+    return f"{relative_uri(app.builder.get_target_uri(docname), target)}#{theorem.name}"
+
+
+def axioms_html(axioms: Iterable[str]) -> str:
+    """The axioms by their last names."""
+    names = ", ".join(f"<code>{escape(axiom.rpartition('.')[2])}</code>" for axiom in axioms)
+    return f"Axioms: {names}." if names else "No axioms."
+
+
+def theorem_html(app: Sphinx, docname: str, theorem: kernel.Theorem) -> str:
+    """One theorem: its name, what it is about, its statement as the kernel prints it, its axioms."""
+    about = ", ".join(map(escape, theorem.parts))
+    toward = "" if theorem.covers else " <b>It shows less than the part says</b>"
+    remark = f": {escape(theorem.remark)}" if theorem.remark and not theorem.covers else ""
+    return (
+        f'<p><a href="{escape(source(app, docname, theorem))}"><code>{escape(theorem.name)}</code></a>'
+        f' <span class="kernel-parts">{about}</span>{toward}{remark}{"." if toward else ""}</p>'
+        f'<pre tabindex="0">{escape(theorem.statement)}</pre><p class="kernel-axioms">{axioms_html(theorem.axioms)}</p>'
+    )
+
+
+def box_html(app: Sphinx, docname: str, theorems: list[kernel.Theorem]) -> str:
+    """The folded box below a statement."""
+    covered = sum(theorem.covers for theorem in theorems)
+    number = f"{covered or len(theorems)} theorem{'s' * ((covered or len(theorems)) != 1)}"
+    said = (
+        f"Kernel-checked: {number} in Rocq, as the kernel prints them"
+        if covered
+        else f"Toward a kernel check: {number}"
+    )
+    body = "".join(theorem_html(app, docname, theorem) for theorem in theorems)
+    return f'<details class="kernel-box"><summary>{said}</summary>{body}</details>'
+
+
+def source_html(path: Path, theorems: list[kernel.Theorem]) -> str:
+    """A file with an anchor before each of its theorems."""
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    starts = {theorem.line: theorem.name for theorem in theorems}
+    cuts = sorted({1, *starts})
+    parts = []
+    for first, end in zip(cuts, [*cuts[1:], len(lines) + 1], strict=True):
+        anchor = f' id="{escape(starts[first])}"' if first in starts else ""
+        code = highlight("".join(lines[first - 1 : end - 1]), CoqLexer(stripnl=False), HtmlFormatter(nowrap=True))
+        parts.append(f"<span{anchor}>{code}</span>")
+    return (
+        f"<h1>{escape(path.name)}</h1><p>Compiled and checked with the rest of <code>proofs/</code> by "
+        '<code>make proofs</code>.</p><div class="highlight-coq notranslate kernel-source"><div class="highlight">'
+        f'<pre tabindex="0">{"".join(parts)}</pre></div></div>'
+    )
+
+
+def table_html(page: Page, theorems: list[kernel.Theorem]) -> str:
+    """Claim, theorem, file, in the order of the claims."""
+    rows = []
+    for entry in page.ledger:
+        for theorem in (t for t in theorems if t.claim == entry.claim.id):
+            target = page.link(theorem.claim)
+            claim = f'<a href="{escape(target)}">{theorem.claim}</a>' if target else theorem.claim
+            rows.append(
+                f"<tr><td>{claim}</td><td>{', '.join(theorem.parts)}{'' if theorem.covers else ' (toward)'}</td>"
+                f'<td><a href="{escape(source(page.app, page.docname, theorem))}"><code>{theorem.name}</code></a></td>'
+                f"<td>{len(theorem.axioms)}</td></tr>"
+            )
+    return (
+        '<div class="table-scroll" tabindex="0"><table class="table kernel-table">'
+        "<caption>Claims and theorems.</caption>"
+        '<thead><tr><th scope="col">Claim</th><th scope="col">Parts</th><th scope="col">Theorem</th>'
+        f'<th scope="col">Axioms</th></tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+    )
+
+
+def axioms_table_html(theorems: list[kernel.Theorem]) -> str:
+    """How many theorems rest on each axiom."""
+    count = Counter(axiom for theorem in theorems for axiom in theorem.axioms)
+    free = sum(not theorem.axioms for theorem in theorems)
+    items = "".join(f"<li><code>{escape(axiom)}</code>: {count[axiom]} theorems</li>" for axiom in kernel.AXIOMS)
+    return f"<ul>{items}<li>no axiom at all: {free} theorems</li></ul>"
+
+
+def setup(app: Sphinx) -> dict[str, object]:
+    """Registers the box, the pages and the tables; after icalign_book, which finds the statements."""
+    app.setup_extension("icalign_book")
+    theorems = Theorems()
+    add_content(
+        app,
+        {
+            "kernel-table": lambda page: table_html(page, theorems.all),
+            "kernel-axioms": lambda page: axioms_table_html(theorems.all),
+        },
+    )
+    app.connect("builder-inited", theorems.open)
+    app.connect("doctree-resolved", theorems.resolve)
+    app.connect("html-collect-pages", theorems.pages)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,157 @@
+"""Compile ``proofs/`` with Rocq, and compare what its kernel says with ``proofs/checked.json``.
+
+``python -m tools.proofs`` is ``make proofs``; ``--write`` stores what the kernel says, for a reviewer to read as a
+diff. The files are compiled in ``_build/proofs``; ``coqchk`` then checks the compiled files once more, by itself
+(``--quick`` leaves that out). With ``--if-present`` a machine without Rocq is told so, and nothing fails, unless
+``ICALIGN_REQUIRE_ROCQ=1``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from icalign import kernel
+
+ROOT = Path(__file__).parents[1]
+PROOFS, BUILD, STORED = ROOT / "proofs", ROOT / "_build" / "proofs", ROOT / "proofs" / "checked.json"
+PROGRAMS = ("coqc", "coq_makefile", "coqchk", "make")
+PACKAGES = "coq libcoq-coquelicot libcoq-mathcomp-ssreflect libcoq-mathcomp-fingroup libcoq-interval"
+WIDTH = 90
+MARK = "────"
+PREAMBLE = re.compile(r"^(?:From|Require|Import|Open Scope|Local Open Scope)\b[^.]*(?:\.[^.\s][^.]*)*\.$", re.MULTILINE)
+FORBIDDEN = re.compile(r"\b(Admitted|admit|Axioms?|Parameters?|Conjecture|Unset Guard Checking|bypass_check)\b")
+COMMENT = re.compile(r"\(\*.*?\*\)", re.DOTALL)
+
+
+def missing() -> str:
+    """What is missing to compile the proofs; empty if nothing."""
+    lacking = [program for program in PROGRAMS if shutil.which(program) is None]
+    return f"{', '.join(lacking)} not found; on Debian, install {PACKAGES}" if lacking else ""
+
+
+def run(*command: str) -> str:
+    """The output of a command in the build folder.
+
+    Raises:
+        SystemExit: it failed; with what it said.
+    """
+    done = subprocess.run(command, cwd=BUILD, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)} failed:\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
+    return done.stdout
+
+
+def compile_all() -> None:
+    """Bring the build folder up to date with the sources, and compile what changed."""
+    BUILD.mkdir(parents=True, exist_ok=True)
+    files = [*kernel.sources(PROOFS), PROOFS / "_CoqProject"]
+    for old in BUILD.glob("*.v"):
+        if not (PROOFS / old.name).is_file():
+            old.unlink()
+    for path in files:
+        copy = BUILD / path.name
+        if not copy.is_file() or copy.read_bytes() != path.read_bytes():
+            shutil.copyfile(path, copy)
+    run("coq_makefile", "-f", "_CoqProject", "-o", "Makefile")
+    run("make", "-j2")
+
+
+def admitted() -> list[str]:
+    """The places where a file leaves something unproved, or asks Rocq to look away."""
+    found = []
+    for path in kernel.sources(PROOFS):
+        text = COMMENT.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), path.read_text(encoding="utf-8"))
+        found += [f"proofs/{path.name}: {match[1]}" for match in FORBIDDEN.finditer(text)]
+    return found
+
+
+def ask(path: Path, theorems: list[kernel.Theorem]) -> list[dict[str, Any]]:
+    """What the kernel says about the theorems of one file: ``Check`` in the file's own notation, and the axioms."""
+    module, preamble = path.stem, PREAMBLE.findall(path.read_text(encoding="utf-8"))
+    lines = [*preamble, f"From Icalign Require Import {module}.", f"Set Printing Width {WIDTH}."]
+    for theorem in theorems:
+        for command in "Check", "Print Assumptions":
+            lines += [f'Goal True. idtac "{MARK}". Abort.', f"{command} {module}.{theorem.name}."]
+    query = BUILD / f"ask_{module}.v"
+    query.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    _, *answers = run("coqc", "-Q", ".", "Icalign", query.name).split(f"{MARK}\n")
+    return [
+        {"name": theorem.name, "statement": statement_of(theorem.name, checked), "axioms": axioms_of(assumed)}
+        for theorem, checked, assumed in zip(theorems, answers[::2], answers[1::2], strict=True)
+    ]
+
+
+def statement_of(name: str, answer: str) -> str:
+    """What ``Check`` printed, without the name and the indentation before it.
+
+    Raises:
+        ValueError: it printed something else.
+    """
+    match = re.fullmatch(rf"(?:\w+\.)*{re.escape(name)}\s+:\s(.*)", answer.rstrip(), re.DOTALL)
+    if match is None:
+        raise ValueError(f"Check {name} printed {answer!r}")
+    return textwrap.dedent(" " * 7 + match[1])
+
+
+def axioms_of(answer: str) -> list[str]:
+    """The names that ``Print Assumptions`` lists, sorted.
+
+    Raises:
+        ValueError: it printed something else.
+    """
+    head, *lines = answer.rstrip().split("\n")
+    if head == "Closed under the global context" and not lines:
+        return []
+    if head != "Axioms:":
+        raise ValueError(f"Print Assumptions printed {answer!r}")
+    return sorted(line.split()[0] for line in lines if not line.startswith(" "))
+
+
+def said() -> dict[str, Any]:
+    """All that the kernel says: a hash of each file, and of each theorem its statement and axioms."""
+    theorems = kernel.all_tagged(PROOFS)
+    files = [path for path in kernel.sources(PROOFS) if any(theorem.file == path.name for theorem in theorems)]
+    with ThreadPoolExecutor(2) as pool:
+        told = pool.map(lambda path: ask(path, [t for t in theorems if t.file == path.name]), files)
+        entries = [entry for answers in told for entry in answers]
+    return {"files": kernel.stamp(PROOFS), "theorems": entries}
+
+
+def recheck() -> None:
+    """Let ``coqchk`` check the compiled files again, without the tactics and the parser that made them."""
+    run("coqchk", "-silent", "-Q", ".", "Icalign", *(f"Icalign.{path.stem}" for path in kernel.sources(PROOFS)))
+
+
+def main(arguments: list[str]) -> int:
+    """Compile, ask, compare or write; 0 if all agrees."""
+    if reason := missing():
+        must = "--if-present" not in arguments or os.environ.get("ICALIGN_REQUIRE_ROCQ") == "1"
+        print(f"Rocq: {reason}" + ("" if must else "; skipped"), file=sys.stderr)
+        return 2 * must
+    if found := admitted():
+        print("\n".join(found), file=sys.stderr)
+        return 1
+    compile_all()
+    now = said()
+    if "--write" in arguments:
+        STORED.write_text(json.dumps(now, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    elif now != json.loads(STORED.read_text(encoding="utf-8")):
+        print("proofs/checked.json is not what the kernel says (python -m tools.proofs --write)", file=sys.stderr)
+        return 1
+    if "--quick" not in arguments:
+        recheck()
+    print(f"Rocq: {len(now['theorems'])} theorems in {len(now['files'])} files")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
