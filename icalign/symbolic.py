@@ -121,9 +121,39 @@ class FeedForwardMatrices:
             before = sp.MatAdd(*parts, self.first_bias.blocks[unit, 0]).doit()
             if weight.shape[1] == 1:
                 total += weight[component, 0] * sp.Max(scalar(before), 0)
+            elif found := bands(weight):
+                for offset, factor in found.items():
+                    _refuse_outside(weight, offset, unit)
+                    total += factor * sp.Max(sp.expand(before[component + offset, 0]), 0)
             else:
                 total += _own(weight, unit, component) * sp.Max(sp.expand(before[component, 0]), 0)
         return total
+
+
+def bands(matrix: sp.MatrixExpr) -> dict[sp.Expr, sp.Expr]:
+    """{s: c} for a matrix given by the formula Σ_s c_s·δ(b, a + s) of its entry [a, b]; {} for any other."""
+    factor, rest = split(matrix)
+    if not isinstance(rest, sp.FunctionMatrix):
+        return {}
+    a, b = sp.symbols("a b", integer=True, cls=sp.Dummy)
+    found: dict[sp.Expr, sp.Expr] = {}
+    for term in sp.Add.make_args(sp.expand(factor * rest.lamda(a, b))):
+        scale, delta = term.as_independent(sp.KroneckerDelta)
+        if not isinstance(delta, sp.KroneckerDelta):
+            return {}
+        apart = delta.args[0] - delta.args[1]
+        offset = sp.expand(b - a - apart * apart.coeff(b))
+        if (scale.free_symbols | offset.free_symbols) & {a, b}:
+            return {}
+        found[offset] = found.get(offset, sp.Integer(0)) + scale
+    return found
+
+
+def _refuse_outside(weight: sp.MatrixExpr, offset: sp.Expr, unit: int) -> None:
+    """Raise a ValueError unless every row of the matrix has an entry at column row + offset."""
+    room = weight.shape[1] - weight.shape[0] - offset
+    if not (sp.sympify(offset).is_nonnegative and sp.expand(room).is_nonnegative):
+        raise ValueError(f"hidden unit {unit}: the band at {offset} leaves the {weight.shape[1]} columns of its weight")
 
 
 def _own(weight: sp.MatrixExpr, unit: int, component: Any) -> sp.Expr:

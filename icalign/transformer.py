@@ -22,7 +22,7 @@ from .bounds import unit_roundoff
 from .forms import exact_number, split
 from .spec import Block, FeedForward, Head, LinearHead
 from .stream import Stream
-from .symbolic import FeedForwardMatrices, HeadMatrices
+from .symbolic import FeedForwardMatrices, HeadMatrices, bands
 
 Values = Mapping[Any, Any]  # sympy symbol → number; sympy matrix symbol → tensor
 
@@ -119,10 +119,19 @@ class _Substitution:
             return nearest(self.scalar(factor), self.dtype) * torch.eye(rows, dtype=self.dtype)
         if isinstance(rest, DiagMatrix):
             return torch.diag(self.tensor(factor * rest.args[0])[:, 0])
+        if diagonals := bands(expr):
+            return self.banded(diagonals, rows, columns)
         exact = self.exact(expr)
         if (len(exact), len(exact[0])) != (rows, columns):
             raise ValueError(f"{expr} has shape {(rows, columns)}, the value given {(len(exact), len(exact[0]))}")
         return torch.tensor([[nearest(cell, self.dtype) for cell in row] for row in exact], dtype=self.dtype)
+
+    def banded(self, diagonals: Mapping[sp.Expr, sp.Expr], rows: int, columns: int) -> Tensor:
+        """The matrix with the given numbers on the diagonals b = a + offset, rounded once."""
+        result = torch.zeros(rows, columns, dtype=self.dtype)
+        for offset, factor in diagonals.items():
+            result.diagonal(int(self.scalar(offset))).fill_(nearest(self.scalar(factor), self.dtype))
+        return result
 
     def block(self, matrix: sp.BlockMatrix) -> Tensor:
         rows, columns = matrix.blockshape
@@ -149,15 +158,18 @@ class Attention(nn.Module):
     r"""One head: :math:`\sum_j \mathrm{softmax}_j\langle W_K e_j, W_Q e_i\rangle\; PV e_j` for every token i.
 
     Parameters ``query``, ``key`` (key width × width) and ``value`` (width × width). A head of linear attention
-    (:class:`icalign.spec.LinearHead`) uses the logits as weights.
+    (:class:`icalign.spec.LinearHead`) uses the logits as weights. ``value`` is made unless that of a head with the same
+    ``write`` is given.
     """
 
-    def __init__(self, head: Head, stream: Stream, values: Values, dtype: torch.dtype) -> None:
+    def __init__(
+        self, head: Head, stream: Stream, values: Values, dtype: torch.dtype, value: nn.Parameter | None = None
+    ) -> None:
         super().__init__()
         matrices, numbers = HeadMatrices.of(head, stream), _Substitution(values, dtype)
         self.query = nn.Parameter(numbers.block(matrices.query))
         self.key = nn.Parameter(numbers.block(matrices.key))
-        self.value = nn.Parameter(numbers.block(matrices.value))
+        self.value = nn.Parameter(numbers.block(matrices.value)) if value is None else value
         self.linear = isinstance(head, LinearHead)
 
     def weights(
@@ -196,7 +208,12 @@ class TransformerBlock(nn.Module):
 
     def __init__(self, block: Block, stream: Stream, values: Values, dtype: torch.dtype) -> None:
         super().__init__()
-        self.heads = nn.ModuleList([Attention(head, stream, values, dtype) for head in block.heads])
+        self.heads = nn.ModuleList()
+        shared: dict[int, nn.Parameter] = {}  # a matrix of values is kept once for all heads that write one object
+        for head in block.heads:
+            attention = Attention(head, stream, values, dtype, shared.get(id(head.write)))
+            shared[id(head.write)] = attention.value
+            self.heads.append(attention)
         layer = block.feed_forward
         self.feed_forward = ReluLayer(layer, stream, values, dtype) if layer else None
         self.causal = block.causal

@@ -13,7 +13,17 @@ import torch
 
 import icalign
 from icalign import bounds, paper, symbols
-from icalign.constructions import MultiQuery, PlackettLuce, causal, elimination, plackett_luce, query_selection
+from icalign.constructions import (
+    MultiQuery,
+    PlackettLuce,
+    causal,
+    direct,
+    elimination,
+    parallel_causal,
+    parallel_grid,
+    plackett_luce,
+    query_selection,
+)
 from icalign.ledger import HOLDS, NEW, Claim, LedgerError, read_claims
 
 ROOT = Path(__file__).parents[1]
@@ -143,6 +153,9 @@ def names(construction: type[PlackettLuce] | type[MultiQuery]) -> dict[str, Any]
         **modules,
         "query_selection": query_selection,
         "causal": causal,
+        "direct": direct,
+        "parallel_grid": parallel_grid,
+        "parallel_causal": parallel_causal,
         "task": task,
         "c": construction(W=task.W, responses=RESPONSES, tolerance=1e-3, **several),
         **{name: getattr(symbols, name) for name in ("gamma", "Delta", "N")},
@@ -173,7 +186,8 @@ def test_a_symbol_exists_in_the_code_with_the_shape_that_is_said(symbol: paper.S
     value = eval(symbol.code, names)
     row = ".rows[" in symbol.code
     if row or isinstance(value, sp.Basic):
-        sizes: dict[str, Any] = {name: getattr(symbols, name) for name in ("N", "M", "d_x", "d_y")} | {"1": 1}
+        sizes: dict[str, Any] = {name: getattr(symbols, name) for name in ("N", "M", "d_x", "d_y")}
+        sizes |= {"1": 1, "K": parallel_grid.K}
     else:
         task, rows = names["task"], names["c"].transformer.rows
         tokens = task.queries * RESPONSES + (task.queries > 1)  # a sink

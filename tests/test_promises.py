@@ -10,7 +10,15 @@ import torch
 
 import icalign
 from icalign import bounds
-from icalign.constructions import Causal, MultiQuery, PlackettLuce, Selection
+from icalign.constructions import (
+    Causal,
+    ConstantDepth,
+    MultiQuery,
+    PlackettLuce,
+    Selection,
+    TwoLayers,
+    TwoLayersMultiQuery,
+)
 from icalign.constructions.base import TaskClass, least_tolerance
 from icalign.constructions.gradient import GradientStep
 
@@ -27,8 +35,12 @@ MADE: dict[str, tuple[Maker, dict[str, Any]]] = {
     "causal": (Causal, {}),
     "causal own": (Causal, {"queries": 3}),
     "causal joint": (Causal, {"queries": 3, "target": "joint"}),
+    "constant depth": (ConstantDepth, {}),
+    "two layers": (TwoLayers, {}),
+    "two layers queries": (TwoLayersMultiQuery, {}),
     "selection": (Selection, {}),
 }
+ONE_STEP = [name for name in MADE if name not in ("steps", "selection")]
 
 
 def make(name: str, dtype: torch.dtype = torch.float64, **changes: Any) -> Any:
@@ -81,7 +93,7 @@ def test_a_tolerance_that_warm_temperatures_miss_is_met_by_colder_ones(tolerance
     assert PlackettLuce(W=W.float(), tolerance=least(str(refusal.value)), **kind).error_bound <= 3e-4
 
 
-@pytest.mark.parametrize("name", ["step", "queries", "queries printed", "causal", "causal own", "causal joint"])
+@pytest.mark.parametrize("name", ONE_STEP)
 @pytest.mark.parametrize("eta", [1e-320, 1e-200, 1e-25, 1e300])
 def test_a_step_size_out_of_the_way_still_has_a_least_tolerance(name: str, eta: float) -> None:
     """With a tiny one the rounding of y is what remains."""
@@ -206,6 +218,16 @@ def test_the_promise_of_the_masked_step_has_all_its_terms() -> None:
     sums_up(made, bounds.causal_error(2 * eta * 3 * 2, g, h, 60.0, N), rounding + of_norms(made))
 
 
+def test_the_promise_of_the_three_layers_has_all_its_terms() -> None:
+    N, eta, dtype = 4, 0.1, torch.float32
+    kind: dict[str, Any] = {"responses": N, "min_gap": 0.5, "reward_range": (-1.0, 0.5), "radius": 1.0}
+    made = ConstantDepth(W=W.float(), eta=eta, temperatures={"C": 20.0}, dtype=dtype, **kind)
+    spread, mask = bounds.score_spread(made.norm, 1.0), 20.0 * (1 - (36 * 1.0 / 0.5 + 8) * 2**-24)
+    rounding = bounds.constant_depth_rounding(dtype, eta, 20.0, spread, N, 4, 3, made.reach, 1.0)
+    assert made.error_bound < math.inf
+    sums_up(made, bounds.constant_depth_error(eta, mask, spread, N, 2.0), rounding + of_norms(made))
+
+
 def test_the_reach_is_that_of_the_absolute_values() -> None:
     turn = torch.tensor([[1.0, 1.0], [1.0, -1.0]], dtype=torch.float64)  # ‖W‖ = √2, ‖|W|‖ = 2
     made = PlackettLuce(W=turn, responses=2, tolerance=1e-3)
@@ -216,7 +238,7 @@ def test_the_reach_is_that_of_the_absolute_values() -> None:
 # Refusals
 
 
-@pytest.mark.parametrize("name", ["step", "queries", "queries printed", "causal", "causal own", "causal joint"])
+@pytest.mark.parametrize("name", ONE_STEP)
 @pytest.mark.parametrize(
     "changes",
     [{"W": W * 1e160}, {"W": W * 1e200}, {"W": W * 1e307}, {"radius": 1e160}],

@@ -86,6 +86,7 @@ W_SAMPLE = icalign.sample_task(seed=3).W
 # for constructions that need more than one temperature
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "Causal": {"W": W_SAMPLE, "temperatures": {"gamma_1": 123.456, "c": 271.8, "c_field": 61.7}, "responses": 4},
+    "CausalConstantDepth": {"W": W_SAMPLE, "temperatures": {"c": 61.7}, "responses": 3},
     "CausalQueries": {
         "W": W_SAMPLE,
         "temperatures": {"gamma_1": 123.456, "c": 271.8, "c_field": 61.7, "gamma_q": 345.6, "gamma_beta": 234.5}
@@ -95,6 +96,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
         "target": "joint",
         "pairs": 2,
     },
+    "ConstantDepth": {"W": W_SAMPLE, "temperatures": {"C": 61.7}, "responses": 4},
     "MultiQuery": {
         "W": W_SAMPLE,
         "temperatures": {
@@ -110,6 +112,14 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
         "pairs": 2,
     },
     "PlackettLuce": {"W": W_SAMPLE, "temperatures": {"gamma": 123.456, "C": 61.7}, "responses": 4},
+    "TwoLayers": {"W": W_SAMPLE, "temperatures": {"C": 61.7}, "responses": 3, "reward_range": (0.13, 0.41)},
+    "TwoLayersMultiQuery": {
+        "W": W_SAMPLE,
+        "temperatures": {"gamma_beta": 234.5, "C": 61.7, "epsilon": 0.123, "lambda": 4.3},
+        "responses": 3,
+        "reward_range": (0.13, 0.41),
+        "pairs": 2,
+    },
 }
 
 

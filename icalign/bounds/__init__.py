@@ -19,6 +19,19 @@ from .causal import (
     mask_temperatures,
     stop_logit,
 )
+from .causal_depth import (
+    causal_depth_ceiling,
+    causal_depth_error,
+    causal_depth_error_at,
+    causal_depth_margins,
+    causal_depth_rounding,
+    mask_slip,
+    masks_are_exact,
+    prefix_logit,
+    seen_crowd,
+    slot_rounding,
+    unseen_crowd,
+)
 from .causal_naive import causal_naive_error, causal_naive_rounding, sure_elimination
 from .causal_queries import (
     causal_filters,
@@ -35,7 +48,16 @@ from .causal_queries import (
     joint_causal_rounding,
     joint_causal_shares,
 )
+from .depth import (
+    comparison_is_exact,
+    comparison_rounding,
+    constant_depth_error,
+    constant_depth_mask,
+    constant_depth_rounding,
+    crowds_of_all_ranks,
+)
 from .elementary import digits, gap_shortfall, radius_excess, share, unit_roundoff
+from .elsewhere import direct_spread, noise_shift, top_error
 from .field import field_error, field_rounding, field_spacing, score_range, score_spread, square_error, square_rounding
 from .gradient import gradient_rounding, loss_rounding, radius_rounding, smoothness
 from .many_steps import commit_rounding, expansion, many_steps_gap, many_steps_growth
@@ -81,4 +103,13 @@ from .sink import (
     sink_order,
     sink_rounding,
     sink_spacing,
+)
+from .two_layers import (
+    filtered_tails_rounding,
+    grid_graze,
+    grid_points,
+    grid_rounding,
+    ranked_filter,
+    ranked_stranger_error,
+    two_layers_rounding,
 )
