@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from icalign.ledger import MIME, stamp
-from tools import hygiene, notebooks, prose
+from tools import hygiene, launch, notebooks, prose
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(path for path in (ROOT / "book").rglob("*") if path.suffix in {".ipynb", ".md"})
@@ -105,15 +105,17 @@ def stream(name: str) -> dict[str, Any]:
     return {"output_type": "stream", "name": name, "text": "shown"}
 
 
+SET_UP = launch.set_up(*launch.repository())
 GOOD = {
     "cells": [
         {"cell_type": "markdown", "id": "text", "metadata": {}, "source": PROSE},
-        code(1, "import math"),
-        code(2, "print(math.pi)", stream("stdout")),
-        code(3, "# NBVAL_IGNORE_OUTPUT\nprint(math.e)", stream("stdout")),
-        code(4, "record()", output(VOLATILE, data={MIME: RECORD})),
+        code(1, SET_UP, tags=launch.CELL_TAGS),
+        code(2, "import math"),
+        code(3, "print(math.pi)", stream("stdout")),
+        code(4, "# NBVAL_IGNORE_OUTPUT\nprint(math.e)", stream("stdout")),
+        code(5, "record()", output(VOLATILE, data={MIME: RECORD})),
         code(
-            5,
+            6,
             "draw()",
             output(data={"image/png": base64.b64encode(PNG).decode()}),
             mystnb={"image": {"alt": "The error falls with the temperature."}},
@@ -137,6 +139,16 @@ def changed(cell: int, **entries: Any) -> dict[str, Any]:
     return notebook
 
 
+def without(cell: int) -> dict[str, Any]:
+    """Without this cell, as if it had never been there."""
+    notebook = copy.deepcopy(GOOD)
+    del notebook["cells"][cell]
+    code_cells = [each for each in notebook["cells"] if each["cell_type"] == "code"]
+    for number, each in enumerate(code_cells, 1):
+        each["execution_count"] = number
+    return notebook
+
+
 def test_a_good_notebook_has_no_faults(tmp_path: Path) -> None:
     assert hygiene.faults(stored(tmp_path, GOOD)) == []
 
@@ -144,32 +156,38 @@ def test_a_good_notebook_has_no_faults(tmp_path: Path) -> None:
 EVIDENCE = output(data={MIME: RECORD})
 ERROR = {"output_type": "error", "ename": "ValueError", "evalue": "", "traceback": []}
 BROKEN = {
-    "a cell that was never run": (changed(2, execution_count=None), "not executed (make run): 1 of 5"),
-    "cells run out of order": (changed(2, execution_count=3), "not executed in order"),
-    "a kernel that went on from an earlier run": (changed(1, execution_count=7), "not executed in order"),
-    "an error in the output": (changed(2, outputs=[ERROR]), "cell 3: ended in ValueError"),
-    "something on stderr": (changed(2, outputs=[stream("stderr")]), "cell 3: wrote to stderr"),
-    "a marker after code": (changed(2, source="print()  # NBVAL_IGNORE_OUTPUT"), "alone"),
-    "a marker with other spaces": (changed(2, source="#NBVAL_IGNORE_OUTPUT\nprint()"), "alone"),
-    "a marker with a reason": (changed(2, source="# NBVAL_IGNORE_OUTPUT: random\nprint()"), "alone"),
-    "another marker": (changed(2, source="# NBVAL_SKIP\nprint()"), "alone"),
-    "an old marker": (changed(2, source="# PYTEST_VALIDATE_IGNORE_OUTPUT\nprint()"), "alone"),
-    "evidence that is not compared": (changed(3, outputs=[EVIDENCE]), "cell 4: records evidence"),
-    "a tag that skips": (changed(2, metadata={"tags": ["nbval-skip"]}), "the tag nbval-skip hides it"),
-    "a tag for errors": (changed(2, metadata={"tags": ["raises-exception"]}), "the tag raises-exception hides it"),
-    "an empty cell": (changed(2, source=""), "cell 3: empty"),
-    "a long cell": (changed(2, source="x = 1\n" * 21), "cell 3: 21 lines"),
-    "a long line": (changed(2, source="x = " + "1" * 85), "cell 3: 89 columns"),
-    "a first cell without imports": (changed(1, source="x = 1"), "the first code cell imports"),
-    "a first cell that configures": (changed(1, source="import math\nx = 1"), "the first code cell imports"),
-    "a figure without a text": (changed(5, metadata={}), "cell 6: a figure without alternative text"),
-    "a figure with an empty text": (changed(5, metadata={"mystnb": {"image": {"alt": " "}}}), "cell 6: a figure"),
-    "simplify in a chapter": (changed(2, source="sp.simplify(x)"), "simplify is for icalign/calculus"),
-    "all over a map": (changed(2, source="all(map(zero, M))"), "write all([… for …])"),
-    "a record without a check": (changed(2, source='Proof(claim="a", statement="1 = 2")'), "by its class methods"),
-    "a raw output": (changed(2, source="display(record, raw=True)"), "a raw output"),
-    "a record written out": (changed(2, source=f"x = {{{MIME!r}: 1}}"), "a record is not written out"),
-    "a check that is changed": (changed(2, source="evidence.implied = print"), "a chapter sets no attribute"),
+    "a cell that was never run": (changed(3, execution_count=None), "not executed (make run): 1 of 6"),
+    "cells run out of order": (changed(3, execution_count=2), "not executed in order"),
+    "a kernel that went on from an earlier run": (changed(2, execution_count=7), "not executed in order"),
+    "an error in the output": (changed(3, outputs=[ERROR]), "cell 4: ended in ValueError"),
+    "something on stderr": (changed(3, outputs=[stream("stderr")]), "cell 4: wrote to stderr"),
+    "a marker after code": (changed(3, source="print()  # NBVAL_IGNORE_OUTPUT"), "alone"),
+    "a marker with other spaces": (changed(3, source="#NBVAL_IGNORE_OUTPUT\nprint()"), "alone"),
+    "a marker with a reason": (changed(3, source="# NBVAL_IGNORE_OUTPUT: random\nprint()"), "alone"),
+    "another marker": (changed(3, source="# NBVAL_SKIP\nprint()"), "alone"),
+    "an old marker": (changed(3, source="# PYTEST_VALIDATE_IGNORE_OUTPUT\nprint()"), "alone"),
+    "evidence that is not compared": (changed(4, outputs=[EVIDENCE]), "cell 5: records evidence"),
+    "a tag that skips": (changed(3, metadata={"tags": ["nbval-skip"]}), "the tag nbval-skip hides it"),
+    "a tag for errors": (changed(3, metadata={"tags": ["raises-exception"]}), "the tag raises-exception hides it"),
+    "an empty cell": (changed(3, source=""), "cell 4: empty"),
+    "a long cell": (changed(3, source="x = 1\n" * 21), "cell 4: 21 lines"),
+    "a long line": (changed(3, source="x = " + "1" * 85), "cell 4: 89 columns"),
+    "no set-up cell": (without(1), "cell 2: the first code cell is not the set-up cell"),
+    "a set-up cell that does more": (changed(1, source=f"{SET_UP}\nx = 1"), "is not the set-up cell (make run)"),
+    "a set-up cell on the page": (changed(1, metadata={}), "cell 2: the first code cell is not the set-up cell"),
+    "two set-up cells": (changed(3, source=SET_UP), "cell 4: a second set-up cell"),
+    "a cell kept off the page": (changed(3, metadata={"tags": ["remove-output"]}), "remove-output hides it from"),
+    "a text kept off the page": (changed(0, metadata={"tags": ["remove-cell"]}), "cell 1: the tag remove-cell hides"),
+    "a first cell without imports": (changed(2, source="x = 1"), "the first code cell imports"),
+    "a first cell that configures": (changed(2, source="import math\nx = 1"), "the first code cell imports"),
+    "a figure without a text": (changed(6, metadata={}), "cell 7: a figure without alternative text"),
+    "a figure with an empty text": (changed(6, metadata={"mystnb": {"image": {"alt": " "}}}), "cell 7: a figure"),
+    "simplify in a chapter": (changed(3, source="sp.simplify(x)"), "simplify is for icalign/calculus"),
+    "all over a map": (changed(3, source="all(map(zero, M))"), "write all([… for …])"),
+    "a record without a check": (changed(3, source='Proof(claim="a", statement="1 = 2")'), "by its class methods"),
+    "a raw output": (changed(3, source="display(record, raw=True)"), "a raw output"),
+    "a record written out": (changed(3, source=f"x = {{{MIME!r}: 1}}"), "a record is not written out"),
+    "a check that is changed": (changed(3, source="evidence.implied = print"), "a chapter sets no attribute"),
     "a number typed by hand": (changed(0, source="The error is 0.37."), "0.37 is typed by hand"),
 }  # fmt: skip
 
@@ -184,7 +202,7 @@ def test_outputs_of_other_code_are_refused_and_normalising_does_not_hide_it(tmp_
     ran = json.loads(stored(tmp_path, GOOD).read_text(encoding="utf-8"))
     for stamped in (ran["metadata"], {}):
         path = tmp_path / "edited.ipynb"
-        edited = changed(2, source="print(math.pi )") | {"metadata": stamped}
+        edited = changed(3, source="print(math.pi )") | {"metadata": stamped}
         path.write_text(notebooks.serialise(notebooks.normalise(edited)), encoding="utf-8")
         assert hygiene.faults(path) == [f"{path} its code changed since it was run (make run)"]
 
@@ -260,12 +278,12 @@ def test_what_is_no_result_is_let_through(text: str) -> None:
 
 def test_the_normal_form_has_no_trace_of_editor_clock_and_version(tmp_path: Path) -> None:
     notebook = changed(
-        2, metadata={"execution": {"iopub.execute_input": "now"}, "collapsed": True, "tags": ["hide-input"]}
+        3, metadata={"execution": {"iopub.execute_input": "now"}, "collapsed": True, "tags": ["hide-input"]}
     )
     notebook["metadata"] = {"kernelspec": {"name": "my-env"}, "language_info": {"version": "3.13.1"}, "widgets": {}}
     normal = notebooks.normalise(notebook)
     assert normal["metadata"] == notebooks.METADATA
-    assert normal["cells"][2]["metadata"] == {"tags": ["hide-input"]}
+    assert normal["cells"][3]["metadata"] == {"tags": ["hide-input"]}
 
 
 def test_a_notebook_out_of_normal_form_is_refused(tmp_path: Path) -> None:
@@ -281,7 +299,7 @@ def test_normalising_twice_changes_nothing() -> None:
 
 
 def test_volatile_figures_of_an_evidence_record_survive() -> None:
-    (kept,) = notebooks.normalise(GOOD)["cells"][4]["outputs"]
+    (kept,) = notebooks.normalise(GOOD)["cells"][5]["outputs"]
     assert kept["metadata"] == VOLATILE
     assert kept["data"] == {MIME: RECORD}
 
@@ -325,18 +343,18 @@ def test_executing_twice_leaves_the_file_as_it_is(tmp_path: Path) -> None:
 
 
 def test_a_notebook_that_fails_is_left_as_it_was(tmp_path: Path) -> None:
-    path = stored(tmp_path, changed(2, source="raise ValueError('on purpose\\nand more')"))
+    path = stored(tmp_path, changed(3, source="raise ValueError('on purpose\\nand more')"))
     before = path.read_bytes()
     error = notebooks.execute(path)
-    assert error.splitlines()[0] == f"{path}, cell 3: ValueError: on purpose"
+    assert error.splitlines()[0] == f"{path}, cell 4: ValueError: on purpose"
     assert "and more" in error
     assert "\x1b" not in error
     assert path.read_bytes() == before
 
 
 def test_a_kernel_that_dies_is_said_in_one_line(tmp_path: Path) -> None:
-    error = notebooks.execute(stored(tmp_path, changed(2, source="import os\nos._exit(1)")))
-    assert error.startswith(f"{tmp_path / 'page.ipynb'}, cell 3: DeadKernelError: ")
+    error = notebooks.execute(stored(tmp_path, changed(3, source="import os\nos._exit(1)")))
+    assert error.startswith(f"{tmp_path / 'page.ipynb'}, cell 4: DeadKernelError: ")
     assert "\n" not in error
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from icalign.ledger import MIME, STALE, stamp
 
-from . import prose
+from . import launch, prose
 from .notebooks import normalise, serialise
 
 IGNORE = "# NBVAL_IGNORE_OUTPUT"
@@ -125,11 +125,25 @@ def short_cells(page: Page) -> Iterator[str]:
         yield from [f"{cell.at}: {len(x)} columns, over {COLUMNS}: {x}" for x in lines if len(x) > COLUMNS]
 
 
-def imports_first(page: Page) -> Iterator[str]:
-    """The first code cell imports and configures nothing; a `try` may install what a reader elsewhere lacks."""
+def set_up_first(page: Page) -> Iterator[str]:
+    """The code begins with the cell that looks for icalign, word for word; it alone is kept off the page."""
     for cell in page.code[:1]:
+        if cell.source != launch.set_up(*launch.repository()) or cell.metadata != {"tags": launch.CELL_TAGS}:
+            yield f"{cell.at}: the first code cell is not the set-up cell (make run)"
+    for cell in page.code[1:]:
+        if launch.is_set_up(cell.source):
+            yield f"{cell.at}: a second set-up cell (make run)"
+    for cell in [*page.code[1:], *page.markdown]:
+        for tag in cell.metadata.get("tags", []):
+            if tag.startswith("remove"):
+                yield f"{cell.at}: the tag {tag} hides it from the reader"
+
+
+def imports_first(page: Page) -> Iterator[str]:
+    """The first code cell after the set-up imports and configures nothing."""
+    for cell in [cell for cell in page.code if not launch.is_set_up(cell.source)][:1]:
         statements = cell.tree.body
-        if not statements or not all([isinstance(each, ast.Import | ast.ImportFrom | ast.Try) for each in statements]):
+        if not statements or not all([isinstance(each, ast.Import | ast.ImportFrom) for each in statements]):
             yield f"{cell.at}: the first code cell imports, and does nothing else"
 
 
@@ -206,6 +220,7 @@ RULES: tuple[Callable[[Page], Iterator[str]], ...] = (
     clean_outputs,
     outputs_compared,
     short_cells,
+    set_up_first,
     imports_first,
     figures_described,
     no_slips,

@@ -1,4 +1,4 @@
-"""``make run``: execute notebooks in place in fresh kernels, then write them in one normal form.
+"""``make run``: execute notebooks in place in fresh kernels, set-up cell first, then write them in one normal form.
 
 The normal form holds nothing that changes from one run, editor or machine to the next: a diff shows what changed.
 """
@@ -18,7 +18,7 @@ from typing import Any
 
 from icalign.ledger import stamp
 
-from . import nbval
+from . import launch, nbval
 
 Notebook = dict[str, Any]
 
@@ -96,6 +96,8 @@ def execute(path: Path) -> str:
         notebook = nbformat.read(path, as_version=4)
     except Exception as error:  # no such file, no JSON, no notebook: nbformat has an exception for each
         return f"{path}: {_in_one_line(error)}"
+    launch.place(notebook)
+    notebook = nbformat.from_dict(notebook)
     begun = [0]
     client = NotebookClient(
         notebook,
