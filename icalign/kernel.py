@@ -27,11 +27,30 @@ AXIOMS = (
 )
 """What the real numbers of Rocq's library rest on; no theorem may use more."""
 
+PRIMITIVES = tuple(
+    f"{module}.{name}"
+    for module, names in {
+        "FloatAxioms": "Prim2SF_SF2Prim Prim2SF_valid SF2Prim_Prim2SF abs_spec add_spec classify_spec compare_spec "
+        "div_spec eqb_spec frshiftexp_spec ldshiftexp_spec ltb_spec mul_spec next_down_spec next_up_spec "
+        "normfr_mantissa_spec of_uint63_spec opp_spec sqrt_spec sub_spec",
+        "PrimFloat": "abs add classify compare div eqb float frshiftexp ldshiftexp ltb mul next_down next_up "
+        "normfr_mantissa of_uint63 opp sqrt sub",
+        "PrimInt63": "add eqb int land leb lor lsl lsr ltb sub",
+        "Uint63": "add_spec eqb_correct eqb_refl land_spec leb_spec lor_spec lsl_spec lsr_spec ltb_spec of_to_Z "
+        "sub_spec",
+    }.items()
+    for name in names.split()
+)
+"""The processor's integers and floats, and what Rocq assumes of them: the pins may use these too (coq-interval)."""
+
 _TAG = re.compile(
     r"""\(\*\s+ (?P<toward>Toward\ c|C)laim\s+ (?P<claim>[\w-]+),
         \s+parts?\s+ (?P<parts>[\w-]+(?:,\s+[\w-]+)*) \s*(?:[;:.](?P<rest>(?:(?!\*\)).)*))? \*\)""",
     re.DOTALL | re.VERBOSE,
 )
+_MUTANT = re.compile(r"\(\* Mutant of (?P<of>[\w']+): (?P<what>(?:(?!\*\)).)+?) \*\)", re.DOTALL)
+_REFUTED = re.compile(r"\s*Lemma\s+(not_[\w']+)\s*:\s*~ \(")
+_PIN = re.compile(r"^Lemma\s+(pin_[\w']+)", re.MULTILINE)
 _THEOREM = re.compile(r"^Theorem\s+([\w']+)", re.MULTILINE)
 
 
@@ -64,6 +83,25 @@ class Theorem:
     remark: str
     statement: str = ""
     axioms: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A theorem with one thing changed, whose negation is a lemma of ``proofs/Mutants*.v``.
+
+    Attributes:
+        name: of the lemma.
+        of: the theorem.
+        what: the change.
+        file: ``Mutants.v``.
+        line: where the lemma begins, from 1.
+    """
+
+    name: str
+    of: str
+    what: str
+    file: str
+    line: int
 
 
 def sources(proofs: Path) -> list[Path]:
@@ -127,6 +165,43 @@ def all_tagged(proofs: Path) -> list[Theorem]:
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise KernelError(f"proofs: {', '.join(twice)}: two theorems of one name")
     return found
+
+
+def mutants(proofs: Path) -> list[Mutant]:
+    """The mutants of all files, in the order of compilation.
+
+    Raises:
+        KernelError: the comment is not right before a lemma ``not_… : ~ (…)``, or names no theorem; such a lemma has no
+            comment.
+    """
+    theorems = {theorem.name for theorem in all_tagged(proofs)}
+    found = []
+    for path in sources(proofs):
+        text = path.read_text(encoding="utf-8")
+        for tag in _MUTANT.finditer(text):
+            lemma = _REFUTED.match(text, tag.end())
+            line = text.count("\n", 0, lemma.start(1) if lemma else tag.start()) + 1
+            if lemma is None:
+                raise KernelError(f"proofs/{path.name}, line {line}: no lemma not_… : ~ (…) follows the comment")
+            if tag["of"] not in theorems:
+                raise KernelError(f"proofs/{path.name}, line {line}: {lemma[1]}: {tag['of']} is no theorem")
+            found.append(Mutant(lemma[1], tag["of"], " ".join(tag["what"].split()), path.name, line))
+        refuted = set(re.findall(r"^Lemma\s+(not_[\w']+)", text, re.MULTILINE))
+        if bare := sorted(refuted - {mutant.name for mutant in found}):
+            raise KernelError(f"proofs/{path.name}: {', '.join(bare)}: a comment says of which theorem it is a mutant")
+    return found
+
+
+def without_mutant(proofs: Path) -> list[str]:
+    """The theorems of which no mutant is refuted."""
+    mutated = {mutant.of for mutant in mutants(proofs)}
+    return [theorem.name for theorem in all_tagged(proofs) if theorem.name not in mutated]
+
+
+def pins(proofs: Path) -> dict[str, list[str]]:
+    """The lemmas ``pin_…`` of each file that has some: bounds on values of the definitions."""
+    named = {path.name: _PIN.findall(path.read_text(encoding="utf-8")) for path in sources(proofs)}
+    return {file: names for file, names in named.items() if names}
 
 
 def checked(root: Path | str = ".") -> list[Theorem]:

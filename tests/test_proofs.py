@@ -111,3 +111,55 @@ def test_a_machine_without_rocq_is_told_so(monkeypatch: pytest.MonkeyPatch, caps
     assert proofs.main(["--if-present"]) == 2 and "libcoq-coquelicot" in capsys.readouterr().err
     monkeypatch.delenv("ICALIGN_REQUIRE_ROCQ")
     assert proofs.main([]) == 2
+
+
+MUTANT = "(* Claim a, part b *)\nTheorem t : True.\n(* Mutant of t: the\n   other way *)\nLemma not_t : ~ (True).\n"
+
+
+def test_a_mutant_is_read(tmp_path: Path) -> None:
+    folder = project(tmp_path, A=MUTANT, B="(* Claim a, part c *)\nTheorem u : True.\n")
+    assert kernel.mutants(folder) == [kernel.Mutant("not_t", "t", "the other way", "A.v", 5)]
+    assert kernel.without_mutant(folder) == ["u"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("Mutant of t", "Mutant of s", "s is no theorem"),
+        ("~ (True)", "True", "no lemma not_"),
+        ("Lemma not_t", "Lemma t'", "no lemma not_"),
+        ("(* Mutant of t: the\n   other way *)\n", "", "a comment says"),
+    ],
+)
+def test_a_mutant_belongs_to_a_theorem(old: str, new: str, words: str, tmp_path: Path) -> None:
+    with pytest.raises(kernel.KernelError, match=words):
+        kernel.mutants(project(tmp_path, A=MUTANT.replace(old, new)))
+
+
+def test_mutants_are_many_and_of_most_theorems() -> None:
+    names = [mutant.name for mutant in kernel.mutants(ROOT / "proofs")]
+    assert len(names) == len(set(names)) >= 70
+    assert {mutant.file for mutant in kernel.mutants(ROOT / "proofs")} == {
+        path.name for path in SOURCES if path.name.startswith("Mutants")
+    }
+
+
+def test_only_one_file_pins_values() -> None:
+    assert list(kernel.pins(ROOT / "proofs")) == ["Pins.v"]
+    users = [path.name for path in SOURCES if "Interval" in path.read_text(encoding="utf-8")]
+    assert users == ["Pins.v"]
+
+
+def test_axioms_beyond_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pin = "Lemma pin_a : True.\n"
+    monkeypatch.setattr(proofs, "PROOFS", project(tmp_path, A=MUTANT, B=pin))
+    used = {"A.v": {*kernel.AXIOMS}, "B.v": {*kernel.AXIOMS, *kernel.PRIMITIVES}}
+    monkeypatch.setattr(proofs, "axioms_under", lambda file, names: used[file])
+    assert proofs.beyond() == []
+    used["A.v"].add("PrimFloat.add")
+    used["B.v"] = used["B.v"] - {"PrimFloat.add"} | {"Z.z"}
+    assert proofs.beyond() == [
+        "proofs/A.v: rests on PrimFloat.add",
+        "proofs/B.v: rests on Z.z",
+        "proofs/B.v: rests no more on PrimFloat.add (kernel.PRIMITIVES)",
+    ]

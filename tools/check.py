@@ -10,6 +10,7 @@ STAGES = {
     "style": ["ruff check --quiet --output-format=concise", "ruff format --check --quiet"],
     "ledger": ["icalign ledger"],
     "types": ["mypy"],
+    "proofs": ["tools.proofs --if-present"],
     "notebooks": ["tools.nbval"],
     "tests": [f"pytest -q -rs -n{WORKERS} --dist=loadfile"],
 }

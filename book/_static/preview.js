@@ -38,7 +38,8 @@
     }
     await window.MathJax.startup?.promise;
     await window.MathJax.typesetPromise?.([node]);
-    node.querySelectorAll("[tabindex]").forEach((formula) => formula.removeAttribute("tabindex"));
+    for (const formula of node.querySelectorAll("[tabindex]"))  // the keyboard stops only where there is more to see
+      if (formula.scrollWidth <= formula.clientWidth || !formula.closest("div.math")) formula.removeAttribute("tabindex");
   };
 
   const place = () => {

@@ -100,18 +100,12 @@ def walk(browser: Browser, folder: Path, start: str, width: int = 1280, pages: i
 
 
 def wrong_numbers(seen: Walk) -> Iterator[str]:
-    """Statements that are not numbered upwards, equations without a number, references that say another number."""
-    counters: dict[bool, list[tuple[int, ...]]] = {True: [], False: []}  # definitions have one of their own
-    for address, caption in seen.statements.items():
-        if match := re.fullmatch(r"([A-Z][a-z]+) ([\d.]+)", caption):
-            counters[match[1] == "Definition"].append(tuple(map(int, match[2].split("."))))
-        else:
-            yield f"no number: {address} {caption}"
-    for places in counters.values():
+    """Statements or equations that are not numbered upwards as 2.1, 2.2, …, references that say another number."""
+    for things, form in ((seen.statements, r"[A-Z][a-z]+ (\d+)\.(\d+)"), (seen.equations, r"\((\d+)\.(\d+)\)")):
+        matches = {address: re.fullmatch(form, text) for address, text in things.items()}
+        yield from (f"no number: {address}" for address, match in matches.items() if not match)
+        places = [(int(match[1]), int(match[2])) for match in matches.values() if match]
         yield from (f"{later} after {earlier}" for earlier, later in pairwise(places) if later <= earlier)
-    numbers = list(seen.equations.values())
-    yield from (f"no number: {address}" for address, number in seen.equations.items() if not re.search(r"\d", number))
-    yield from (f"twice: {number}" for number in sorted(set(numbers)) if number and numbers.count(number) > 1)
     for address, text in seen.links:
         target = seen.statements.get(address) or seen.equations.get(address)
         if target and re.fullmatch(r"[A-Z][a-z]+ \d[\d.]*|\([\d.]+\)", text) and text != target:
@@ -140,6 +134,8 @@ def test_statements_and_equations_are_numbered_and_cited_by_their_numbers(throug
     assert len(through.statements) >= 60
     cited = [address for address, text in through.links if text == through.statements.get(address)]
     assert len(cited) > 100
+    assert len(through.equations) > 50
+    assert not through.equations.keys() - {address for address, _ in through.links}
 
 
 STATEMENT = '<div class="proof theorem" id="{id}"><p><span class="caption-number">{number} </span></p></div>'
@@ -150,10 +146,10 @@ CITED = '<a class="reference internal" href="{page}#{id}">{number}</a>'
 def numbered(tmp_path: Path, second: str = "", order: str = "abc") -> Path:
     """Three pages, each but the last leading to the next in this order, with a statement each and an equation."""
     bodies = {
-        "a": STATEMENT.format(id="one", number="Theorem 1.1") + EQUATION.format(id="e", number="(1)"),
+        "a": STATEMENT.format(id="one", number="Theorem 1.1") + EQUATION.format(id="e", number="(1.1)"),
         "b": second or STATEMENT.format(id="two", number="Lemma 2.1"),
         "c": CITED.format(page="a.html", id="one", number="Theorem 1.1")
-        + CITED.format(page="a.html", id="equation-e", number="(1)"),
+        + CITED.format(page="a.html", id="equation-e", number="(1.1)"),
     }
     onward = {here: f'<a class="right-next" href="{there}.html">next</a>' for here, there in pairwise(order)}
     back = {there: f'<a class="left-prev" href="{here}.html">back</a>' for here, there in pairwise(order)}
@@ -180,16 +176,60 @@ def test_a_page_left_out_is_noticed(browser: Browser, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("second", "fault"),
     [
-        (STATEMENT.format(id="two", number="Lemma"), "no number: b.html#two Lemma"),
+        (STATEMENT.format(id="two", number="Lemma"), "no number: b.html#two"),
         (STATEMENT.format(id="two", number="Lemma 1.1"), "(1, 1) after (1, 1)"),
         (EQUATION.format(id="f", number=""), "no number: b.html#equation-f"),
-        (EQUATION.format(id="f", number="(1)"), "twice: (1)"),
+        (EQUATION.format(id="f", number="(2)"), "no number: b.html#equation-f"),
+        (EQUATION.format(id="f", number="(1.1)"), "(1, 1) after (1, 1)"),
         (CITED.format(page="a.html", id="one", number="Theorem 1.2"), "Theorem 1.2 leads to Theorem 1.1"),
-        (CITED.format(page="a.html", id="equation-e", number="(2)"), "(2) leads to (1)"),
+        (CITED.format(page="a.html", id="equation-e", number="(1.2)"), "(1.2) leads to (1.1)"),
     ],
 )
 def test_a_wrong_number_is_noticed(second: str, fault: str, browser: Browser, tmp_path: Path) -> None:
     assert list(wrong_numbers(walk(browser, numbered(tmp_path, second), "a.html"))) == [fault]
+
+
+# The equations whose number lies on what is seen of the formula, or that leave the page.
+COLLISIONS = """async () => {
+  await window.MathJax?.startup?.promise;
+  const { clientWidth } = document.documentElement;
+  return [...document.querySelectorAll("div.math[id^='equation-']")].filter((box) => {
+    const frame = box.querySelector("mjx-container");
+    const seen = getComputedStyle(frame).overflowX === "visible" ? frame.firstElementChild : frame;
+    const [number, formula] = [box.querySelector(".eqno"), seen].map((node) => node.getBoundingClientRect());
+    const across = number.left < formula.right && formula.left < number.right;
+    const along = number.top < formula.bottom && formula.top < number.bottom;
+    return (across && along) || Math.max(number.right, formula.right) > clientWidth;
+  }).map((box) => box.id);
+}"""
+
+
+@built
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("name", ["06-theorem", "08-query-gradient"])
+def test_numbers_stand_beside_their_equations(name: str, width: int, browser: Browser) -> None:
+    with serve(SITE) as origin, open_page(browser, origin, width, []) as page:
+        page.goto(f"{origin}/book/{name}.html")
+        assert page.locator("div.math > .eqno").count() > 2
+        assert page.evaluate(COLLISIONS) == []
+
+
+@pytest.mark.parametrize(
+    ("style", "faults"),
+    [
+        ("div { display: flex; flex-direction: row-reverse } mjx-container { flex: auto; overflow: auto }", []),
+        ("div { display: flex; flex-direction: row-reverse } mjx-container { width: 9em }", ["equation-e"]),
+        ("mjx-container { display: block; margin-top: -1em }", ["equation-e"]),
+        ("mjx-container { display: block }", ["equation-e"]),
+    ],
+)
+def test_a_number_on_its_equation_is_noticed(style: str, faults: list[str], browser: Browser, tmp_path: Path) -> None:
+    formula = '<mjx-container><mjx-math style="display: inline-block; width: 900px">wide</mjx-math></mjx-container>'
+    body = f'<div class="math" id="equation-e"><span class="eqno">(1.1)</span>{formula}</div>'
+    write(tmp_path, {"page.html": f"{HEAD}{NARROW}<style>{style}</style></head><body>{body}</body></html>"})
+    with serve(tmp_path) as origin, open_page(browser, origin, 390, []) as page:
+        page.goto(f"{origin}/page.html")
+        assert page.evaluate(COLLISIONS) == faults
 
 
 # ─── previews ────────────────────────────────────────────────────────────────────────────────────
@@ -265,6 +305,8 @@ def preview_faults(page: Page, link: Locator, words: str, away: float = AWAY) ->
         ("book/glossary.html", "elimination-step", "Lemma 5.4", 390, "dark"),  # a long one
         ("book/findings.html", "term-control", "broken twin", 390, "light"),
         ("book/findings.html", "pl-convex", "convex", 1280, "dark"),  # a page without formulas of its own
+        ("book/14-elsewhere.html", "equation-eq-step-error", "(6.2)", 1280, "light"),  # an equation elsewhere
+        ("book/09-online-loss.html", "equation-eq-records", "(9.3)", 390, "dark"),  # a wide one, on the same page
     ],
 )
 def test_a_link_shows_what_it_leads_to(
