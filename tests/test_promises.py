@@ -12,6 +12,7 @@ import icalign
 from icalign import bounds
 from icalign.constructions import (
     Causal,
+    CausalConstantDepth,
     ConstantDepth,
     MultiQuery,
     PlackettLuce,
@@ -306,3 +307,80 @@ def test_masks_that_add_up_beyond_the_dtype_are_refused() -> None:
     for t in ({"gamma_1": 1.0, "c": 5e37, "c_field": 1.0}, {"gamma_1": 1.0, "c": 1.0, "c_field": 5e37}):
         with pytest.raises(ValueError, match=r"make logits of .*\(N\+1\)c"):
             Causal(W=W.float(), temperatures=t, dtype=torch.float32)
+
+
+# Values that overflow before a weight shrinks them
+
+
+HALF: dict[str, Any] = {"W": torch.zeros(1, 1).half(), "dtype": torch.float16, "radius": 0.25}
+SINGLE: dict[str, Any] = {"W": torch.zeros(1, 1), "dtype": torch.float32}
+FAR: dict[str, Any] = {"min_gap": 1e37, "reward_range": (0.0, 8e37)}
+AT_C: dict[str, Any] = {"temperatures": {"C": 10.0}}
+AT_c: dict[str, Any] = {"temperatures": {"c": 10.0}}
+AT_GAMMA: dict[str, Any] = {"temperatures": {"gamma": 100.0, "C": 60.0}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "words"),
+    [
+        (ConstantDepth, HALF | AT_C | {"responses": 4, "min_gap": 6600.0, "reward_range": (0.0, 2e4)}, "N·R = 80000"),
+        (ConstantDepth, HALF | AT_C | {"responses": 8, "min_gap": 1273.0, "reward_range": (0.0, 9e3)}, "N·R = 72000"),
+        (
+            CausalConstantDepth,
+            HALF | AT_c | {"responses": 2, "min_gap": 2e4, "reward_range": (0.0, 2e4)},
+            "2max|r| + R",
+        ),
+        (CausalConstantDepth, HALF | AT_c | {"responses": 4, "min_gap": 6600.0, "reward_range": (0.0, 2e4)}, "max|r|"),
+        (CausalConstantDepth, HALF | AT_c | {"responses": 8, "min_gap": 900.0, "reward_range": (0.0, 7e3)}, "(N+1)(R"),
+        (ConstantDepth, SINGLE | AT_C | FAR, "2max|r| + R"),
+        (CausalConstantDepth, SINGLE | AT_c | FAR, "2max|r| + R + Δ"),
+        (ConstantDepth, SINGLE | AT_C | {"eta": 1e37}, "(4ηN + 1)·radius = 9.6e+38"),
+        (CausalConstantDepth, SINGLE | AT_c | {"eta": 1e37}, "(4ηN + 1)·radius = 9.6e+38"),
+        (PlackettLuce, SINGLE | AT_GAMMA | {"eta": 1e38}, "(4ηN + 1)·radius = 9.6e+39"),
+        (TwoLayers, SINGLE | AT_C | {"eta": 1e37}, "(4ηN + 1)·radius"),
+        (Causal, SINGLE | {"eta": 1e37, "tolerance": 1e37}, "(4ηN + 1)·radius"),
+        (MultiQuery, SINGLE | {"eta": 1e36, "queries": 9, "tolerance": 1e37}, "(4ηMN + 1)·radius"),
+        (TwoLayersMultiQuery, SINGLE | {"eta": 1e36, "queries": 9, "tolerance": 1e37}, "(4ηMN + 1)·radius"),
+        (PlackettLuce, {"W": W, "eta": 1e307, "radius": 0.1, "responses": 2, "steps": 99} | AT_GAMMA, "T·U + radius"),
+    ],
+)
+def test_values_beyond_the_dtype_are_refused(kind: Maker, given: dict[str, Any], words: str) -> None:
+    """They gave NaN where a finite error was promised."""
+    with pytest.raises(ValueError, match=r"class: with eta = .*" + re.escape(words) + ".*, expected at most"):
+        kind(**given)
+
+
+def test_a_pair_of_heads_whose_values_overflow_is_refused() -> None:
+    """e^λ/(2ε) fits, and so does u, but not their product."""
+    own = {"gamma_1": 200.0, "gamma_2": 60.0, "gamma_beta": 60.0, "C": 60.0}
+    given: dict[str, Any] = SINGLE | {"queries": 2, "eta": 1e30, "temperatures": own | {"epsilon": 0.1, "lambda": 20.0}}
+    with pytest.raises(ValueError, match=r"epsilon = 0.1, lambda = 20 make values of .*‖v‖ = .*, expected at most"):
+        MultiQuery(**given)
+
+
+@pytest.mark.parametrize("kind", [ConstantDepth, CausalConstantDepth])
+@pytest.mark.parametrize(
+    ("dtype", "given"),
+    [
+        (torch.float16, {"radius": 0.25, "responses": 4, "min_gap": 1500.0, "reward_range": (0.0, 4600.0)}),
+        (torch.float32, {"min_gap": 1.9e36, "reward_range": (0.0, 1.4e37)}),
+        (torch.float32, {"eta": 1.7e36}),
+        (torch.float64, {"eta": 9e305}),
+    ],
+)
+def test_close_below_the_largest_values_the_promise_is_kept(
+    kind: Maker, dtype: torch.dtype, given: dict[str, Any]
+) -> None:
+    name = "C" if kind is ConstantDepth else "c"
+    made = kind(W=torch.zeros(1, 1, dtype=dtype), dtype=dtype, temperatures={name: 40.0}, **given)
+    sizes = made.task_class
+    low, high = sizes.reward_range
+    x, ends = torch.ones(1, 1, dtype=dtype), torch.ones(sizes.responses, dtype=dtype)
+    ends[::2] = -1
+    r = torch.linspace(high, low, sizes.responses, dtype=torch.float64).to(dtype)
+    task = icalign.AlignmentTask(x, sizes.radius * ends[None, :, None], r[None], made.W)
+    wide = icalign.AlignmentTask(*[v.double() for v in (task.x, task.y, task.r, task.W)])
+    last = made.update(task)[0, -1].double()
+    exact = icalign.gradient_step(wide, made.eta) @ wide.x[0]
+    assert made.error_bound < math.inf
+    assert float((last - exact).norm()) <= made.error_bound

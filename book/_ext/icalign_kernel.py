@@ -15,7 +15,7 @@ from pathlib import Path
 from docutils import nodes
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
-from pygments.lexers import CoqLexer
+from pygments.lexers import RocqLexer
 from sphinx.application import Sphinx
 from sphinx.util.osutil import relative_uri
 
@@ -104,7 +104,7 @@ def source_html(path: Path, theorems: list[kernel.Theorem]) -> str:
     parts = []
     for first, end in zip(cuts, [*cuts[1:], len(lines) + 1], strict=True):
         anchor = f' id="{escape(starts[first])}"' if first in starts else ""
-        code = highlight("".join(lines[first - 1 : end - 1]), CoqLexer(stripnl=False), HtmlFormatter(nowrap=True))
+        code = highlight("".join(lines[first - 1 : end - 1]), RocqLexer(stripnl=False), HtmlFormatter(nowrap=True))
         parts.append(f"<span{anchor}>{code}</span>")
     return (
         f"<h1>{escape(path.name)}</h1><p>Compiled and checked with the rest of <code>proofs/</code> by "

@@ -28,7 +28,7 @@ from ..symbolic import SymbolicTransformer
 from ..symbols import M, N, W, d_x, d_y, eta
 from . import positions as derived
 from .causal import Causal, c, c_field, gamma_1, sigma, sigma_field
-from .sink import MOST_PAIRS, epsilon, lambda_, linear_attention, scale, sink_scale
+from .sink import MOST_PAIRS, epsilon, lambda_, linear_attention, pair_values, scale, sink_scale
 
 gamma_q, gamma_beta, gamma_p = sp.symbols("gamma_q gamma_beta gamma_p", nonnegative=True)
 kappa = sp.Symbol("kappa", positive=True)
@@ -243,6 +243,9 @@ class CausalQueries(Causal):
             f"γ_β + {weighing[0]}": t["gamma_beta"] + weighing[1],
         }
         return found | ({"γ_p + 2κ(n+1)": self._fetch_logit} if self.target == "joint" else {})
+
+    def _pair_values(self) -> dict[str, float]:
+        return pair_values(self.temperatures, 2 * self.longest, self.pairs) if self.target == "joint" else {}
 
     # --- the transformer
 

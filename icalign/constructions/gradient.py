@@ -69,6 +69,7 @@ class GradientStep(Construction):
         if kind.responses < 2:
             raise ValueError(f"responses: {kind.responses}, expected at least 2 to rank")
         refuse_class_beyond(self.dtype, kind.reward_range, kind.radius)
+        self._refuse_values_beyond()
         either(tolerance, temperatures)
         if temperatures is not None:
             self.temperatures = hand_set(temperatures, *self.temperature_names)
@@ -144,6 +145,21 @@ class GradientStep(Construction):
     def _largest_logits(self) -> dict[str, float]:
         """A bound on the size of the logits of each kind of head, by the formula of the bound."""
 
+    def _largest_values(self) -> dict[str, float]:
+        """A bound on the size of what heads offer, rows hold and sums of these pass through, by its formula.
+
+        Attention shrinks a value by a weight only after it was made. Here for responses: values 2ηN·(y − mean), or 2ηy
+        in 2N heads, and y − u; M times that if queries are added up. What a construction makes of rewards is its own.
+        """
+        kind = self.task_class
+        times, words = (1, "") if kind.queries == 1 else (kind.queries, "M")
+        size = (4 * self.eta * times * kind.responses + 1) * kind.radius
+        return {f"(4η{words}N + 1)·radius": size}
+
+    def _pair_values(self) -> dict[str, float]:
+        """The same for values that grow with temperatures: those of pairs of heads with a sink, if there are any."""
+        return {}
+
     @abstractmethod
     def _build(self) -> None:
         """Set ``values`` and ``transformer``."""
@@ -156,17 +172,28 @@ class GradientStep(Construction):
         self.temperatures = self._temperatures(tolerance / 2)
         if not all([math.isfinite(value) for value in self.temperatures.values()]):
             return False
-        if max(self._largest_logits().values()) > torch.finfo(self.dtype).max / 2:
+        if max([*self._largest_logits().values(), *self._pair_values().values()]) > torch.finfo(self.dtype).max / 2:
             return False
         return self._exact_error() < math.inf and self._rounding() <= tolerance / 2
 
+    def _refuse_values_beyond(self) -> None:
+        largest = torch.finfo(self.dtype).max
+        for words, size in self._largest_values().items():
+            if not size <= largest / 2:  # a factor of 2 for rounding and for differences
+                raise ValueError(
+                    f"class: with eta = {self.eta:.6g} there are values of {words} = {size:.6g}, expected at most "
+                    f"{largest / 2:.6g}, half the largest number of {self.dtype}"
+                )
+
     def _refuse_logits_beyond(self) -> None:
         largest = torch.finfo(self.dtype).max
-        for words, size in self._largest_logits().items():
+        logits = {f"logits of {words}": size for words, size in self._largest_logits().items()}
+        values = {f"values of {words}": size for words, size in self._pair_values().items()}
+        for words, size in (logits | values).items():
             if not size <= largest / 2:  # a factor of 2 for rounding and for differences
                 named = ", ".join([f"{name} = {value:.6g}" for name, value in self.temperatures.items()])
                 raise ValueError(
-                    f"temperatures: {named} make logits of {words} = {size:.6g}, expected at most {largest / 2:.6g}, "
+                    f"temperatures: {named} make {words} = {size:.6g}, expected at most {largest / 2:.6g}, "
                     f"half the largest number of {self.dtype}"
                 )
 

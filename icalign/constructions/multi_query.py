@@ -32,7 +32,7 @@ from .base import TaskClass, build, prompt
 from .elimination import B, C, R
 from .gradient import GradientStep
 from .query_selection import gamma_1, gamma_2
-from .sink import MOST_PAIRS, epsilon, lambda_, linear_attention, scale, sink_scale
+from .sink import MOST_PAIRS, epsilon, lambda_, linear_attention, pair_values, scale, sink_scale
 
 gamma_beta = sp.Symbol("gamma_beta", nonnegative=True)
 low = sp.Symbol("low", real=True)
@@ -329,6 +329,9 @@ class MultiQuery(GradientStep):
             "γ₁ + γ₂(max|r| + 2(R + Δ))": t["gamma_1"] + t["gamma_2"] * held_back,
             "γ_β + (‖|W||x|‖ + ‖y‖)² + C": t["gamma_beta"] + self.reach * self.reach + t["C"],
         }
+
+    def _pair_values(self) -> dict[str, float]:
+        return pair_values(self.temperatures, self.longest, self.pairs) if self.cross_terms else {}
 
     def _build(self) -> None:
         kind, t = self.task_class, self.temperatures

@@ -168,6 +168,11 @@ class ConstantDepth(GradientStep):
     def _largest_logits(self) -> dict[str, float]:
         return {"(‖|W||x|‖ + ‖y‖)² + C": self.reach * self.reach + self.temperatures["C"]}
 
+    def _largest_values(self) -> dict[str, float]:
+        kind = self.task_class
+        slot = 2 * kind.largest_reward + kind.spread
+        return {"2max|r| + R": slot, "N·R": kind.responses * kind.spread} | super()._largest_values()
+
     def _build(self) -> None:
         kind = self.task_class
         self.values = {

@@ -198,6 +198,12 @@ class CausalConstantDepth(GradientStep):
     def _largest_logits(self) -> dict[str, float]:
         return {"(‖|W||x|‖ + ‖y‖)² + 2c": self.reach * self.reach + 2 * self.temperatures["c"]}
 
+    def _largest_values(self) -> dict[str, float]:
+        kind = self.task_class
+        most = kind.spread + kind.min_gap
+        own = {"2max|r| + R + Δ": 2 * kind.largest_reward + most, "(N+1)(R + Δ)": (kind.responses + 1) * most}
+        return own | super()._largest_values()
+
     def _build(self) -> None:
         kind = self.task_class
         lowest, highest = bounds.score_range(self.norm, kind.radius)

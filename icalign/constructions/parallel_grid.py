@@ -42,7 +42,7 @@ from .base import TaskClass, build, prompt
 from .gradient import GradientStep
 from .multi_query import gamma_beta, overlap
 from .parallel import C, low
-from .sink import MOST_PAIRS, epsilon, lambda_, linear_attention, scale, sink_scale
+from .sink import MOST_PAIRS, epsilon, lambda_, linear_attention, pair_values, scale, sink_scale
 
 K = sp.Symbol("K", integer=True, positive=True)  # points of the grid
 D_0 = sp.Symbol("D_0", positive=True)
@@ -434,6 +434,9 @@ class TwoLayersMultiQuery(TwoLayers):
     def _largest_logits(self) -> dict[str, float]:
         t = self.temperatures
         return {"γ_β + (‖|W||x|‖ + ‖y‖)² + 2C": t["gamma_beta"] + self.reach * self.reach + 2 * t["C"]}
+
+    def _pair_values(self) -> dict[str, float]:
+        return pair_values(self.temperatures, 2 * self.eta * self.task_class.diameter, self.pairs)
 
     def _build(self) -> None:
         t = self.temperatures

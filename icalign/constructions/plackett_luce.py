@@ -178,6 +178,12 @@ class PlackettLuce(GradientStep):
             "(‖|W||x|‖ + ‖y‖)² + C": reach * reach + c,
         }
 
+    def _largest_values(self) -> dict[str, float]:
+        found = super()._largest_values()
+        if self.steps > 1:
+            found["T·U + radius"] = self.steps * self.longest + self.task_class.radius
+        return found
+
     def _build(self) -> None:
         kind = self.task_class
         self.values = {

@@ -48,6 +48,15 @@ def sink_scale(temperatures: Mapping[str, float], dtype: torch.dtype) -> float:
     return found
 
 
+def pair_values(temperatures: Mapping[str, float], longest: float, pairs: int) -> dict[str, float]:
+    """A bound on what all heads of P pairs offer together, by its formula, if no v_j is longer than ``longest``."""
+    small, strength = temperatures["epsilon"], temperatures["lambda"]
+    if small == 0 or strength > 600:  # which is refused
+        return {}
+    weights = sum([abs(float(part)) / times for times, part in enumerate(sink_coefficients(pairs), 1)])
+    return {"Σ|a_k|/k·(e^λ/ε)·‖v‖": weights * math.exp(strength) / small * longest}
+
+
 def pair(z: Bilinear, to_sink: Bilinear, value: Form, row: str, times: int = 1) -> tuple[Head, Head]:
     r"""Two heads that add Σ_j (sinh(kεz_j)/(kε)) v_j to a row, nearly, where k is ``times``.
 
