@@ -19,14 +19,15 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+# What the real numbers of Rocq's library rest on; no theorem may use more.
 AXIOMS = (
     "ClassicalDedekindReals.sig_forall_dec",
     "ClassicalDedekindReals.sig_not_dec",
     "FunctionalExtensionality.functional_extensionality_dep",
     "Classical_Prop.classic",
 )
-"""What the real numbers of Rocq's library rest on; no theorem may use more."""
 
+# The processor's integers and floats, and what Rocq assumes of them: the pins may use these too (coq-interval).
 PRIMITIVES = tuple(
     f"{module}.{name}"
     for module, names in {
@@ -41,7 +42,6 @@ PRIMITIVES = tuple(
     }.items()
     for name in names.split()
 )
-"""The processor's integers and floats, and what Rocq assumes of them: the pins may use these too (coq-interval)."""
 
 _TAG = re.compile(
     r"""\(\*\s+ (?P<toward>Toward\ c|C)laim\s+ (?P<claim>[\w-]+),

@@ -13,10 +13,34 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations, pairwise, permutations
 from random import Random
-from typing import Literal
+from typing import Any, Literal, get_args
 
 Rows = Sequence[Sequence[int]]
 Kind = Literal["direction", "distance"]
+
+
+def _refuse_kind(kind: str) -> None:
+    if kind not in get_args(Kind):
+        raise ValueError(f"kind: {kind!r}, expected 'direction' or 'distance'")
+
+
+def _refuse_sizes(least: int, **sizes: Any) -> None:
+    for name, size in sizes.items():
+        if not isinstance(size, int) or isinstance(size, bool) or size < least:
+            raise ValueError(f"{name}: {size!r}, expected a whole number, at least {least}")
+
+
+def _refuse_rows(name: str, rows: Any, least: int = 1) -> None:
+    """Refuse all but the given number of rows or more, of one length, of whole numbers."""
+    if len(rows) < least:
+        raise ValueError(f"{name}: {len(rows)} of them, expected at least {least}")
+    length = len(rows[0])
+    for row in rows:
+        if length == 0 or len(row) != length:
+            raise ValueError(f"{name}: {list(row)}, expected {length or 'some'} entries")
+        for entry in row:
+            if not isinstance(entry, int):
+                raise ValueError(f"{name}: an entry {entry!r}, expected whole numbers (rational ones can be scaled)")
 
 
 def kendall(first: Sequence[int], second: Sequence[int]) -> int:
@@ -39,7 +63,11 @@ def stirling(points: int) -> list[int]:
     r"""The coefficients of :math:`\prod_{i=1}^{N-1} (1 + iz)`: entry k is \|s(N, N−k)\|, k = 0, …, N−1.
 
     They are the Stirling numbers of the first kind in falling order, the law of ``records`` times N!.
+
+    Raises:
+        ValueError: N is not a whole number, at least 1.
     """
+    _refuse_sizes(1, points=points)
     row = [1]
     for i in range(1, points):
         row = [a + i * b for a, b in zip([*row, 0], [0, *row], strict=True)]
@@ -60,8 +88,10 @@ def count(kind: Kind, points: int, dimension: int) -> int:
         dimension: d ≥ 1.
 
     Raises:
-        ValueError: N or d below that.
+        ValueError: another kind, N or d below that or no whole numbers.
     """
+    _refuse_kind(kind)
+    _refuse_sizes(0, points=points, dimension=dimension)
     if points < (2 if kind == "direction" else 1) or dimension < 1:
         raise ValueError(f"points, dimension: {points}, {dimension}, too few for a count by {kind}")
     row = stirling(points)
@@ -75,7 +105,14 @@ def demands(kind: Kind, points: Rows, ranking: Sequence[int]) -> list[list[int]]
 
     By direction p = v, and the rows are y_τ(k) − y_τ(k+1). By distance p = (w, t): the scores 2⟨w, y⟩ − t‖y‖² have to
     decrease, and t > 0; then w/t is the parameter. N−1 rows, and one more by distance.
+
+    Raises:
+        ValueError: another kind, no ranking of the points, or points that :func:`decided` refuses.
     """
+    _refuse_kind(kind)
+    _refuse_rows("points", points, 2 if kind == "direction" else 1)
+    if sorted(ranking) != list(range(len(points))):
+        raise ValueError(f"ranking: {list(ranking)}, expected the numbers of all {len(points)} points")
     ranked = [_features(kind, points[item]) for item in ranking]
     rows = [[a - b for a, b in zip(p, q, strict=True)] for p, q in pairwise(ranked)]
     return rows if kind == "direction" else [*rows, [0] * len(points[0]) + [1]]
@@ -116,7 +153,11 @@ def decide(rows: Rows) -> Witness:
 
     It looks for weights λ ≥ 0 with sum 1 and Σ λ_i b_i = 0, minimising the sum of the artificial variables. If that
     stays positive, the multipliers of the rows are a parameter.
+
+    Raises:
+        ValueError: no rows, or rows of several lengths or not of whole numbers.
     """
+    _refuse_rows("rows", rows)
     size, wanted = len(rows), len(rows[0]) + 1
     units = [[int(a == b) for b in range(wanted)] for a in range(wanted)]
     columns = zip(*rows, strict=True)
@@ -143,8 +184,17 @@ def decided(kind: Kind, points: Rows) -> Iterator[tuple[tuple[int, ...], list[li
 
     Args:
         kind: "direction" or "distance".
-        points: the N points.
+        points: the N points, one at least, for directions two.
+
+    Raises:
+        ValueError: another kind, fewer points, points of several lengths or with other coordinates than whole numbers.
     """
+    _refuse_kind(kind)
+    _refuse_rows("points", points, 2 if kind == "direction" else 1)
+    return _all_decided(kind, points)
+
+
+def _all_decided(kind: Kind, points: Rows) -> Iterator[tuple[tuple[int, ...], list[list[int]], Witness]]:
     for ranking in permutations(range(len(points))):
         rows = demands(kind, points, ranking)
         yield ranking, rows, decide(rows)
@@ -156,15 +206,20 @@ def in_general_position(kind: Kind, points: Rows) -> bool:
     The edges of a forest on the points stand for differences y_i − y_j. By direction: those of every forest of at most
     d edges are linearly independent. By distance also: the perpendicular bisectors of no forest of d + 1 edges have a
     point in common. (d + 1 points on a hyperplane violate the first, d + 2 on a sphere the second; so do others, such
-    as two parallel segments in the plane.)
+    as two parallel segments in the plane.) A single point is.
+
+    Raises:
+        ValueError: another kind, no points, points of several lengths or with other coordinates than whole numbers.
     """
+    _refuse_kind(kind)
+    _refuse_rows("points", points)
     dimension, most = len(points[0]), len(points) - 1
     sizes = [("direction", min(dimension, most))]
     if kind == "distance" and most > dimension:
         sizes.append(("distance", dimension + 1))
     for features, edges in sizes:
         lifted = [_features("direction" if features == "direction" else "distance", y) for y in points]
-        for forest in _forests(len(points), edges):
+        for forest in _forests(len(points), edges) if edges else ():
             differences = [[a - b for a, b in zip(lifted[i], lifted[j], strict=True)] for i, j in forest]
             if _rank(differences) < edges:
                 return False
@@ -206,9 +261,14 @@ def sample_points(points: int, dimension: int, *, seed: int, reach: int = 40) ->
         dimension: d.
         seed: of a generator of its own.
         reach: coordinates lie between −reach and reach.
+
+    Raises:
+        ValueError: N, d or the reach is no whole number from 1 on, or none of 1000 draws is in general position.
     """
+    _refuse_sizes(1, points=points, dimension=dimension, reach=reach)
     draw = Random(seed)
-    while True:
+    for _ in range(1000):
         found = [[draw.randint(-reach, reach) for _ in range(dimension)] for _ in range(points)]
         if in_general_position("distance", found):
             return found
+    raise ValueError(f"reach: {reach}, none of 1000 draws of {points} points is in general position, expected more")

@@ -52,6 +52,14 @@ def test_a_swap_of_the_last_two_attains_the_bound() -> None:
     assert float((steps[0] - steps[1]).norm()) == pytest.approx(bounds.noise_shift(ETA, 3.0, 1, 4), rel=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("swaps", "responses", "words"), [(-1, 3, "swaps: -1"), (0, 1, "responses: 1"), (1, 0, "resp")]
+)
+def test_noise_that_cannot_be_is_refused(swaps: int, responses: int, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        bounds.noise_shift(ETA, 3.0, swaps, responses)
+
+
 # ─── partial-sums ──────────────────────────────────────────────────────────────────────────────────
 
 
@@ -60,6 +68,12 @@ def test_the_error_of_all_places_is_that_of_the_theorem() -> None:
     assert bounds.top_error(*known, 5, 6.0) == pytest.approx(bounds.plackett_luce_error(*known, 6.0))
     errors = [bounds.top_error(*known, places, 6.0) for places in range(1, 6)]
     assert errors == sorted(errors)
+
+
+@pytest.mark.parametrize("places", [-1, 0, 6, 7])
+def test_places_that_take_no_blocks_are_refused(places: int) -> None:
+    with pytest.raises(ValueError, match=rf"places: {places} of 6 responses, expected 1 to 5"):
+        bounds.top_error(ETA, 80.0, 40.0, GAP, 2.0, 30.0, 6, places, 6.0)
 
 
 def test_one_block_is_a_step_on_infonce() -> None:
@@ -121,6 +135,20 @@ def test_the_logits_are_within_their_spread() -> None:
     rewards = implicit_rewards(task, task.W.expand(50, -1, -1))
     spread = bounds.direct_spread(BETA, float(torch.linalg.norm(task.W - reference(), 2)), 3.0)
     assert float((rewards.amax(-1) - rewards.amin(-1)).amax()) <= spread
+
+
+def test_the_spread_of_the_logits_is_attained() -> None:
+    """At the first right singular vector of W − W_ref, for the two responses at the poles of its image."""
+    W_0 = icalign.sample_task(seed=5).W
+    left, sizes, right = torch.linalg.svd(W_0 - reference())
+    y = 3.0 * torch.stack([left[:, 0], -left[:, 0]])
+    r = torch.tensor([[[1.0, 0.0]]], dtype=torch.float64)
+    task = icalign.AlignmentTask(right[None, :1], y[None, None], r, W_0)
+    logits = 2 * BETA * (y @ (W_0 - reference()) @ right[0])
+    rewards = implicit_rewards(task, W_0[None])[0]
+    spread = bounds.direct_spread(BETA, float(sizes[0]), 3.0)
+    assert float(logits.max() - logits.min()) == pytest.approx(spread, rel=1e-12)
+    assert float(rewards.max() - rewards.min()) == pytest.approx(spread, rel=1e-12)
 
 
 def test_two_heads_do_for_a_pair() -> None:

@@ -224,9 +224,77 @@ def test_the_promise_of_the_three_layers_has_all_its_terms() -> None:
     kind: dict[str, Any] = {"responses": N, "min_gap": 0.5, "reward_range": (-1.0, 0.5), "radius": 1.0}
     made = ConstantDepth(W=W.float(), eta=eta, temperatures={"C": 20.0}, dtype=dtype, **kind)
     spread, mask = bounds.score_spread(made.norm, 1.0), 20.0 * (1 - (36 * 1.0 / 0.5 + 8) * 2**-24)
-    rounding = bounds.constant_depth_rounding(dtype, eta, 20.0, spread, N, 4, 3, made.reach, 1.0)
+    rounding = bounds.constant_depth_rounding(
+        dtype, eta, 20.0, (36 * 1.0 / 0.5 + 8) * 2**-24, spread, N, 4, 3, made.reach, 1.0
+    )
     assert made.error_bound < math.inf
     sums_up(made, bounds.constant_depth_error(eta, mask, spread, N, 2.0), rounding + of_norms(made))
+
+
+def short_of_one(points: int, gap: float, largest_reward: float, unit: float) -> float:
+    """φ = 42(K+1)(K + 3 + 3·max|r|/Δ)ε₀, from the docstring of grid_rounding."""
+    return 42 * (points + 1) * (points + 3 + 3 * largest_reward / gap) * unit
+
+
+def test_the_promise_of_the_two_layers_has_all_its_terms() -> None:
+    N, eta, dtype, unit = 4, 0.1, torch.float32, 2**-24
+    kind: dict[str, Any] = {"responses": N, "min_gap": 0.5, "reward_range": (-1.0, 0.5), "radius": 1.0}
+    made = TwoLayers(W=W.float(), eta=eta, temperatures={"C": 20.0}, dtype=dtype, **kind)
+    K, spread = 9, bounds.score_spread(made.norm, 1.0)
+    mask = 20.0 * (1 - short_of_one(K, 0.5, 1.0, unit))
+    rounding = bounds.two_layers_rounding(dtype, eta, 20.0, 0.5, 1.0, K, spread, N, 4, 3, made.reach, 1.0)
+    assert made.points == K and made.error_bound < math.inf
+    sums_up(made, bounds.constant_depth_error(eta, mask, spread, N, 2.0), rounding + of_norms(made))
+
+
+def test_the_promise_of_two_layers_for_several_queries_has_all_its_terms() -> None:
+    M, N, eta, rho, D, unit = 2, 3, 0.1, 0.5, 2.0, 2**-53
+    t = {"gamma_beta": 60.0, "C": 40.0, "epsilon": 1e-3, "lambda": 12.0}
+    kind: dict[str, Any] = {"queries": M, "responses": N, "overlap": rho, "min_gap": 1.0, "radius": 1.0}
+    made = TwoLayersMultiQuery(W=W, eta=eta, temperatures=t, **kind)
+    K, U, tokens, spread = 6, 2 * eta * (N - 1) * D, M * N + 1, bounds.score_spread(made.norm, 1.0)
+    phi = short_of_one(K, 1.0, 2.0, unit)
+    strangers = [((M - 1) * N + 1) / (N - k + 1) * math.exp(spread + 40 * phi - 60 * (1 - rho)) for k in (1, 2, 3)]
+    own = bounds.constant_depth_error(eta, 40 * (1 - phi), spread, N, D)
+    own += 2 * eta * D * sum(x / (1 + x) for x in strangers)
+    crowd = (N - 1) * math.exp(spread - 40 * (1 - phi)) + strangers[-1]
+    graze = 1000 * ((K + 3 + 3 * 2.0) * unit) ** 2
+    one = bounds.filtered_tails_rounding(
+        torch.float64, eta, crowd, 60 + made.reach**2, 40.0, graze, K, tokens, N, 4, 3, 1.0
+    )
+    nu = 16 * unit
+    one += of_norms(made, made.reach) - U * 2 * nu * (1 + nu)
+    sink = bounds.sink_error(1e-3, 12.0, M * N, 1)
+    pair = bounds.sink_rounding(torch.float64, 1e-3, 12.0, tokens, 4, 1)
+    last = M * one * (1 + sink) + M * (U + own + one) * pair
+    assert made.points == K and made.error_bound < math.inf
+    sums_up(made, M * own + M * (U + own) * sink, last + (1 + M * U * (1 + 4 * nu / unit)) * unit)
+
+
+def test_the_roundings_of_the_two_layers_are_those_of_their_docstrings() -> None:
+    """Each formula once more, at one point where every term is seen."""
+    dtype, unit, exactly = torch.float32, 2**-24, {"rel": 1e-12, "abs": 0}
+    K, gap, largest, C, eta, N, dim_x, dim_y, reach, radius, spread = 9, 0.5, 1.0, 20.0, 0.1, 4, 4, 3, 5.0, 1.5, 12.0
+    a = K + 3 + 3 * largest / gap
+    phi, graze = 42 * (K + 1) * a * unit, 1000 * a**2 * unit**2
+    assert bounds.grid_rounding(dtype, gap, largest, K) == pytest.approx(phi, **exactly)
+    assert bounds.grid_graze(dtype, gap, largest, K) == pytest.approx(graze, **exactly)
+
+    live = (dim_x + dim_y + 4) / 4 * reach**2 + C * graze / unit
+    masked = live + (dim_y + 4) / 2 * reach**2 + (K + dim_y + 8) / 4 * (C + reach**2)
+    crowd = (N - 1) * math.exp(spread - C * (1 - phi))
+    A = bounds.crowd_rounding(dtype, live, masked, crowd, N, radius)
+    U = 2 * eta * (N - 1) * 2 * radius
+    both = 2 * eta * N * A + 4 * eta * N * (N + 6) * radius * unit
+    found = bounds.two_layers_rounding(dtype, eta, C, gap, largest, K, spread, N, dim_x, dim_y, reach, radius)
+    assert found == pytest.approx(1.01 * both + (radius + U) * unit, **exactly)
+
+    F, q, n = 70.0, 0.02, 13
+    ell = ((2 * dim_x + 2 * dim_y + 12) * F + 4) * unit + C * graze
+    delta = ((2 * dim_x + 2 * dim_y + 2 * K + 20) * (F + C) + 4) * unit
+    means = 2 * radius * (q * (math.exp(delta) - 1) + math.tanh(ell / 2)) + (4 * n + 26) * unit * radius
+    found = bounds.filtered_tails_rounding(dtype, eta, q, F, C, graze, K, n, N, dim_x, dim_y, radius)
+    assert found == pytest.approx(1.01 * 2 * eta * N * means, **exactly)
 
 
 def test_the_reach_is_that_of_the_absolute_values() -> None:
@@ -330,9 +398,13 @@ AT_GAMMA: dict[str, Any] = {"temperatures": {"gamma": 100.0, "C": 60.0}}
             HALF | AT_c | {"responses": 2, "min_gap": 2e4, "reward_range": (0.0, 2e4)},
             "2max|r| + R",
         ),
-        (CausalConstantDepth, HALF | AT_c | {"responses": 4, "min_gap": 6600.0, "reward_range": (0.0, 2e4)}, "max|r|"),
+        (
+            CausalConstantDepth,
+            HALF | AT_c | {"responses": 4, "min_gap": 6600.0, "reward_range": (0.0, 2e4)},
+            "2max|r| + R + Δ",
+        ),
         (CausalConstantDepth, HALF | AT_c | {"responses": 8, "min_gap": 900.0, "reward_range": (0.0, 7e3)}, "(N+1)(R"),
-        (ConstantDepth, SINGLE | AT_C | FAR, "2max|r| + R"),
+        (ConstantDepth, SINGLE | AT_C | FAR, "N·R = 6.4e+38"),
         (CausalConstantDepth, SINGLE | AT_c | FAR, "2max|r| + R + Δ"),
         (ConstantDepth, SINGLE | AT_C | {"eta": 1e37}, "(4ηN + 1)·radius = 9.6e+38"),
         (CausalConstantDepth, SINGLE | AT_c | {"eta": 1e37}, "(4ηN + 1)·radius = 9.6e+38"),
@@ -346,7 +418,9 @@ AT_GAMMA: dict[str, Any] = {"temperatures": {"gamma": 100.0, "C": 60.0}}
 )
 def test_values_beyond_the_dtype_are_refused(kind: Maker, given: dict[str, Any], words: str) -> None:
     """They gave NaN where a finite error was promised."""
-    with pytest.raises(ValueError, match=r"class: with eta = .*" + re.escape(words) + ".*, expected at most"):
+    with pytest.raises(
+        ValueError, match=r"class: with eta = .* it makes values of " + re.escape(words) + ".*, expected at most"
+    ):
         kind(**given)
 
 
@@ -365,7 +439,7 @@ def test_a_pair_of_heads_whose_values_overflow_is_refused() -> None:
         (torch.float16, {"radius": 0.25, "responses": 4, "min_gap": 1500.0, "reward_range": (0.0, 4600.0)}),
         (torch.float32, {"min_gap": 1.9e36, "reward_range": (0.0, 1.4e37)}),
         (torch.float32, {"eta": 1.7e36}),
-        (torch.float64, {"eta": 9e305}),
+        (torch.float64, {"eta": 1e305}),
     ],
 )
 def test_close_below_the_largest_values_the_promise_is_kept(
@@ -377,7 +451,7 @@ def test_close_below_the_largest_values_the_promise_is_kept(
     low, high = sizes.reward_range
     x, ends = torch.ones(1, 1, dtype=dtype), torch.ones(sizes.responses, dtype=dtype)
     ends[::2] = -1
-    r = torch.linspace(high, low, sizes.responses, dtype=torch.float64).to(dtype)
+    r = torch.linspace(0.99 * high, low, sizes.responses, dtype=torch.float64).to(dtype)
     task = icalign.AlignmentTask(x, sizes.radius * ends[None, :, None], r[None], made.W)
     wide = icalign.AlignmentTask(*[v.double() for v in (task.x, task.y, task.r, task.W)])
     last = made.update(task)[0, -1].double()

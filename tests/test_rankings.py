@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import combinations, permutations
 from math import factorial
@@ -89,6 +90,48 @@ def test_the_counts_satisfy_the_recursion(size: int) -> None:
 def test_a_count_of_nothing_is_refused(kind: Kind, points: int, dimension: int) -> None:
     with pytest.raises(ValueError, match="too few"):
         count(kind, points, dimension)
+
+
+def test_the_first_stirling_numbers() -> None:
+    assert stirling(1) == [1] and stirling(4) == [1, 6, 11, 6]
+
+
+# ─── refusals ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: decide([]), "rows: 0 of them, expected at least 1"),
+        (lambda: decide([[1, 2], [1]]), r"rows: \[1\], expected 2 entries"),
+        (lambda: decide([[]]), r"rows: \[\], expected some entries"),
+        (lambda: decide([[0.5, 1]]), "rows: an entry 0.5, expected whole numbers"),
+        (lambda: decided("direction", [[1, 2]]), "points: 1 of them, expected at least 2"),
+        (lambda: decided("distance", []), "points: 0 of them, expected at least 1"),
+        (lambda: decided("distance", [[0.1, 0.2], [0.3, 0.4]]), "points: an entry 0.1, expected whole numbers"),
+        (lambda: decided("foo", [[1, 2], [3, 4]]), "kind: 'foo', expected 'direction' or 'distance'"),
+        (lambda: demands("foo", [[1], [2]], (0, 1)), "kind: 'foo'"),
+        (lambda: demands("distance", [[1], [2]], (0, 2)), "expected the numbers of all 2 points"),
+        (lambda: in_general_position("foo", [[1, 2]]), "kind: 'foo'"),
+        (lambda: in_general_position("direction", []), "points: 0 of them"),
+        (lambda: count("foo", 4, 2), "kind: 'foo'"),
+        (lambda: count("distance", 4.0, 2), "points: 4.0, expected a whole number"),
+        (lambda: count("distance", 4, 2.5), "dimension: 2.5, expected a whole number"),
+        (lambda: stirling(0), "points: 0, expected a whole number, at least 1"),
+        (lambda: rankings.sample_points(3, 1, seed=0, reach=0), "reach: 0, expected a whole number, at least 1"),
+        (lambda: rankings.sample_points(5, 1, seed=0, reach=1), "reach: 1, none of 1000 draws of 5 points"),
+        (lambda: rankings.sample_points(3, 0, seed=0), "dimension: 0, expected a whole number, at least 1"),
+    ],
+)
+def test_what_has_no_answer_is_refused(unchecked: None, call: Callable[[], object], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        call()
+
+
+def test_a_single_point_is_in_general_position() -> None:
+    assert all(in_general_position(kind, [[1, 2]]) for kind in KINDS)
+    assert len(rankings.sample_points(1, 2, seed=0)) == 1
+    assert [ranking for ranking, rows, why in decided("distance", [[1, 2]]) if why.holds(rows)] == [(0,)]
 
 
 # ─── certificates ──────────────────────────────────────────────────────────────────────────────────

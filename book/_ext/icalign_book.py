@@ -345,6 +345,14 @@ def statements(document: nodes.document) -> Iterator[nodes.Element]:
     yield from (node for node in document.findall(nodes.Admonition) if "realtype" in getattr(node, "attributes", {}))
 
 
+EVIDENCE_BOX = '<div class="evidence '
+
+
+def led_home(box: str, page: Page) -> str:
+    """A box of evidence whose claim leads to its statement, which may stand on another page."""
+    return re.sub(r'href="#([\w-]+)"', lambda match: f'href="{escape(page.link(match[1]) or "#" + match[1])}"', box)
+
+
 class Book:
     """What the event handlers share: the ledger, read once when a build begins."""
 
@@ -387,6 +395,9 @@ class Book:
         for node in doctree.findall(nodes.Element):  # sphinx-proof gives these to every statement and every proof
             node["ids"] = [name for name in node.get("ids", []) if name not in ("proof", "proof-content")]
         self.anchor(doctree, docname)
+        for node in list(doctree.findall(nodes.raw)):
+            if EVIDENCE_BOX in node.astext():
+                node.replace_self(nodes.raw("", led_home(node.astext(), page), format="html"))
         for node in list(doctree.findall(Computed)):
             node.replace_self(nodes.raw("", CONTENT[node["name"]](page), format="html"))
 

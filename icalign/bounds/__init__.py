@@ -55,6 +55,7 @@ from .depth import (
     constant_depth_mask,
     constant_depth_rounding,
     crowds_of_all_ranks,
+    own_mean_rounding,
 )
 from .elementary import digits, gap_shortfall, radius_excess, share, unit_roundoff
 from .elsewhere import direct_spread, noise_shift, top_error

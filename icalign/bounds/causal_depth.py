@@ -97,7 +97,7 @@ def causal_depth_margins(tolerance: Any, eta: Any, responses: Any, distance: Any
 
 
 def slot_rounding(dtype: torch.dtype, gap: float, spread: float, largest_reward: float, responses: int) -> float:
-    r"""How far a slot of the row ``seen`` in floating point can be from r_k − low + Δ; an empty one is exactly 0.
+    r"""How far a slot of the row ``board`` in floating point can be from r_k − low + Δ; an empty one is exactly 0.
 
     The slot itself is made of r, high and R + Δ, two of them rounded, and two sums: 3(2L + R + Δ)ε₀, L = max|r|. One
     weight of a head of N + 1 tokens whose logits are at most log N is off by 2(e^{(8\log N + 4)ε₀} − 1) + (N+2)ε₀ of
@@ -147,8 +147,9 @@ def causal_depth_rounding(
     A₀ = :func:`attention_rounding`. In the others the logits of responses are at most reach² in size, and lose
     (d_x + d_y + 6)ε₀ of that, an eighth of what is allowed for, which covers norms that exceed the radius by their
     rounding; marked responses and the start token have at most 2c more. Where the response is seen these are the crowd,
-    A₁; else the start token has the responses as its crowd, A₂; :func:`crowd_rounding`. Values are rounded twice;
-    partial sums are at most 4ηN·radius long; and u is subtracted from y once. Together
+    A₁; else the start token has the responses as its crowd, A₂; :func:`crowd_rounding`. The margin is
+    h − cφ, as a mask may be less than 1 by φ = :func:`mask_slip`. Values are rounded twice; partial sums are at most
+    4ηN·radius long; and u is subtracted from y once. Together
 
     .. math:: 2η\bigl((N+1)A_0 + N\max(A_1, A_2)\bigr) + \bigl(4ηN^2 + 12ηN + 4η + 1\bigr)\,\mathrm{radius}\,ε_0.
     """

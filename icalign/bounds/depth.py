@@ -84,10 +84,47 @@ def comparison_is_exact(dtype: torch.dtype, largest_reward: float, gap: float) -
     return (70 * largest_reward / gap + 4) * unit_roundoff(dtype) <= 0.5
 
 
+def own_mean_rounding(
+    dtype: torch.dtype,
+    mask: float,
+    slip: float,
+    score_spread: float,
+    responses: int,
+    dim_x: int,
+    dim_y: int,
+    reach: float,
+    radius: float,
+) -> float:
+    r"""A: how far the mean of a token's own rank in floating point can be from that head in real arithmetic.
+
+    The comparison must be exact (:func:`comparison_is_exact`): live responses have no mask in their logits. As in
+    :func:`plackett_luce_rounding` these lose as much as logits of size L = (d_x + d_y + 5)/4·reach² would, with one
+    term more in the sum. For the masked ones (d_y + 4)/2·reach² allows for norms, and C, rounded as a weight, as a
+    product, in up to d_y + 1 sums and in the subtraction of the largest, is (d_y + 4)/8·C, here twice that. A mask may
+    be as little as 1 − φ, so that they weigh up to p_N at C(1 − φ) together. Then :func:`crowd_rounding`.
+
+    Args:
+        dtype: of weights and tokens.
+        mask: C.
+        slip: φ, :func:`comparison_rounding`.
+        score_spread: R_Z.
+        responses: N.
+        dim_x: d_x.
+        dim_y: d_y.
+        reach: a bound on ‖|W||x|‖ + ‖y‖.
+        radius: a bound on ‖y‖.
+    """
+    live = (dim_x + dim_y + 5) / 4 * reach * reach
+    masked = live + (dim_y + 4) / 2 * reach * reach + (dim_y + 4) / 4 * mask
+    crowd = field_crowd(mask * (1 - slip), score_spread, responses, responses)
+    return crowd_rounding(dtype, live, masked, crowd, responses, radius)
+
+
 def constant_depth_rounding(
     dtype: torch.dtype,
     eta: float,
     mask: float,
+    slip: float,
     score_spread: float,
     responses: int,
     dim_x: int,
@@ -97,21 +134,13 @@ def constant_depth_rounding(
 ) -> float:
     r"""How far y − u from the three layers in floating point can be from what :func:`constant_depth_error` bounds.
 
-    The comparison must be exact (:func:`comparison_is_exact`): live responses have no mask in their logits. As in
-    :func:`plackett_luce_rounding` these lose as much as logits of size L = (d_x + d_y + 5)/4·reach² would, with one
-    term more in the sum. For the masked ones (d_y + 4)/2·reach² allows for norms, and C, rounded as a weight, as a
-    product, in up to d_y + 1 sums and in the subtraction of the largest, is (d_y + 4)/8·C, here twice that. Then
-    :func:`crowd_rounding`, A, is for the mean of every rank.
-
-    The last head reads 2ηN(y − mean). A value is at most V = 4ηN·radius long; weight, products and difference lose
-    3Vε₀, and the mean over N of them, with weights 1/N rounded twice, (N + 2)Vε₀. Reading y − u loses
-    (radius + V)ε₀. With a unit of V and one of the radius for the products of these small terms
+    The mean of every rank loses :func:`own_mean_rounding`, A. The last head reads 2ηN(y − mean). A value is at most
+    V = 4ηN·radius long; weight, products and difference lose 3Vε₀, and the mean over N of them, with weights 1/N
+    rounded twice, (N + 2)Vε₀. Reading y − u loses (radius + V)ε₀. With a unit of V and one of the radius for the
+    products of these small terms
 
     .. math:: 2ηN\,A + \bigl(4ηN(N + 7) + 2\bigr)\,\mathrm{radius}\,ε_0.
     """
-    live = (dim_x + dim_y + 5) / 4 * reach * reach
-    masked = live + (dim_y + 4) / 2 * reach * reach + (dim_y + 4) / 4 * mask
-    crowd = field_crowd(mask, score_spread, responses, responses)
-    weighing = crowd_rounding(dtype, live, masked, crowd, responses, radius)
+    weighing = own_mean_rounding(dtype, mask, slip, score_spread, responses, dim_x, dim_y, reach, radius)
     adding = 4 * eta * responses * (responses + 7) + 2
     return 2 * eta * responses * weighing + adding * radius * unit_roundoff(dtype)

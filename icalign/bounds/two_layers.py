@@ -18,7 +18,7 @@ def grid_points(gap: float, spread: float) -> int:
 
     One less would do in real arithmetic; the last is room for rounding.
     """
-    return max(2, math.ceil(3 * spread / gap))
+    return max(2, math.ceil(3 * (spread / gap)))
 
 
 def ranked_stranger_error(
@@ -63,7 +63,7 @@ def ranked_filter(
 
 def _largest_knot(gap: float, largest_reward: float, points: int) -> float:
     """a = K + 3 + 3·max|r|/Δ, a bound on the numbers that a ramp of the grid subtracts."""
-    return points + 3 + 3 * largest_reward / gap
+    return points + 3 + 3 * (largest_reward / gap)
 
 
 def grid_rounding(dtype: torch.dtype, gap: float, largest_reward: float, points: int) -> float:
@@ -111,7 +111,8 @@ def two_layers_rounding(
     The logits of the first layer are those of :func:`icalign.bounds.plackett_luce_rounding`, and a live response has
     C·:func:`grid_graze` more. One that is masked sums up to K + d_y + 1 products, of sizes that add up to
     C + reach² or little more. :func:`icalign.bounds.crowd_rounding` covers the rest: A. The second layer's values,
-    2ηN(y − tail), are at most 4ηN·radius long and lose four roundings, their mean N + 2. Together
+    2ηN(y − tail), are at most 4ηN·radius long and lose four roundings, their mean N + 2. Together, but for a hundredth
+    of the first two terms, which is for the products of small ones,
 
     .. math:: 2ηN A + 4ηN(N + 6)\,\mathrm{radius}\,ε_0 + (\mathrm{radius} + U)\,ε_0 .
     """
@@ -145,7 +146,8 @@ def filtered_tails_rounding(
 
     As :func:`icalign.bounds.filtered_rounding` for a weighing head: with F the size of a live logit, an exponent is
     off by ℓ = ((2d_x + 2d_y + 12)F + 4)ε₀ + C·graze, and one of the crowd, which weighs q beside the live field, by
-    δ = ((2d_x + 2d_y + 2K + 20)(F + C) + 4)ε₀. The layer that forms the term loses 8ε₀·radius:
+    δ = ((2d_x + 2d_y + 2K + 20)(F + C) + 4)ε₀. The layer that forms the term loses 8ε₀·radius. But for a hundredth, as
+    in :func:`two_layers_rounding`:
 
     .. math:: 2ηN\bigl(2\,\mathrm{radius}\,(q(e^δ - 1) + \tanh(ℓ/2)) + (4n + 26)\,ε_0\,\mathrm{radius}\bigr).
 

@@ -69,15 +69,17 @@ class GradientStep(Construction):
         if kind.responses < 2:
             raise ValueError(f"responses: {kind.responses}, expected at least 2 to rank")
         refuse_class_beyond(self.dtype, kind.reward_range, kind.radius)
-        self._refuse_values_beyond()
+        self._refuse_beyond(self._largest_values(), f"class: with eta = {self.eta:.6g} it makes values of")
         either(tolerance, temperatures)
         if temperatures is not None:
             self.temperatures = hand_set(temperatures, *self.temperature_names)
         else:
             assert tolerance is not None
             self.temperatures = self._temperatures(self._promised(tolerance) / 2)
-        self._refuse_logits_beyond()
+        named = ", ".join([f"{name} = {value:.6g}" for name, value in self.temperatures.items()])
+        self._refuse_beyond(self._largest_logits(), f"temperatures: {named} make logits of")
         self._build()
+        self._refuse_beyond(self._pair_values(), f"temperatures: {named} make values of")
         exact = self._exact_error()
         self.error_bound = exact + self._rounding() if exact < math.inf else math.inf
 
@@ -176,24 +178,12 @@ class GradientStep(Construction):
             return False
         return self._exact_error() < math.inf and self._rounding() <= tolerance / 2
 
-    def _refuse_values_beyond(self) -> None:
+    def _refuse_beyond(self, sizes: Mapping[str, float], whose: str) -> None:
         largest = torch.finfo(self.dtype).max
-        for words, size in self._largest_values().items():
+        for words, size in sizes.items():
             if not size <= largest / 2:  # a factor of 2 for rounding and for differences
                 raise ValueError(
-                    f"class: with eta = {self.eta:.6g} there are values of {words} = {size:.6g}, expected at most "
-                    f"{largest / 2:.6g}, half the largest number of {self.dtype}"
-                )
-
-    def _refuse_logits_beyond(self) -> None:
-        largest = torch.finfo(self.dtype).max
-        logits = {f"logits of {words}": size for words, size in self._largest_logits().items()}
-        values = {f"values of {words}": size for words, size in self._pair_values().items()}
-        for words, size in (logits | values).items():
-            if not size <= largest / 2:  # a factor of 2 for rounding and for differences
-                named = ", ".join([f"{name} = {value:.6g}" for name, value in self.temperatures.items()])
-                raise ValueError(
-                    f"temperatures: {named} make {words} = {size:.6g}, expected at most {largest / 2:.6g}, "
+                    f"{whose} {words} = {size:.6g}, expected at most {largest / 2:.6g}, "
                     f"half the largest number of {self.dtype}"
                 )
 

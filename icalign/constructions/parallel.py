@@ -156,6 +156,7 @@ class ConstantDepth(GradientStep):
             self.dtype,
             self.eta,
             self.temperatures["C"],
+            1 - self._least_mask,
             self.score_spread,
             kind.responses,
             kind.dim_x,
@@ -171,7 +172,7 @@ class ConstantDepth(GradientStep):
     def _largest_values(self) -> dict[str, float]:
         kind = self.task_class
         slot = 2 * kind.largest_reward + kind.spread
-        return {"2max|r| + R": slot, "N·R": kind.responses * kind.spread} | super()._largest_values()
+        return {"N·R": kind.responses * kind.spread, "2max|r| + R": slot} | super()._largest_values()
 
     def _build(self) -> None:
         kind = self.task_class

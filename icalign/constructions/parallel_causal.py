@@ -169,13 +169,17 @@ class CausalConstantDepth(GradientStep):
         kind = self.task_class
         return kind.min_gap, kind.spread, kind.largest_reward, kind.responses
 
+    @property
+    def _least_margin(self) -> float:
+        """h − cφ: what is left at least of h where a mask of 1 is rounded."""
+        return self.margin - self.temperatures["c"] * bounds.mask_slip(self.dtype, *self._rewards)
+
     def _exact_error(self) -> float:
         """The bound at masks that may be less than 1 by their rounding; ∞ if they may be wrong."""
         kind = self.task_class
         if not bounds.masks_are_exact(self.dtype, *self._rewards):
             return math.inf
-        margin = self.margin - self.temperatures["c"] * bounds.mask_slip(self.dtype, *self._rewards)
-        return bounds.causal_depth_error(self.eta, margin, kind.responses, kind.diameter)
+        return bounds.causal_depth_error(self.eta, self._least_margin, kind.responses, kind.diameter)
 
     def _rounding(self) -> float:
         kind = self.task_class
@@ -185,7 +189,7 @@ class CausalConstantDepth(GradientStep):
             + bounds.causal_depth_rounding(
                 self.dtype,
                 self.eta,
-                self.margin,
+                self._least_margin,
                 self.temperatures["c"],
                 kind.responses,
                 kind.dim_x,

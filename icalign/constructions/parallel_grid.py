@@ -146,7 +146,8 @@ class TwoLayers(GradientStep):
         reward_range: (low, high).
         radius: bound on ‖y‖; D₀ is twice that.
         tolerance: bound on max over tokens of ‖c(task) − exact‖; half of it is left to rounding.
-        temperatures: ``{"C": …}`` in place of a tolerance. ``error_bound`` is ∞ if the dtype does not resolve the grid.
+        temperatures: ``{"C": …}`` in place of a tolerance. ``error_bound`` is ∞ where the bound on rounding does
+            not hold (φ > 1/4, or its exponents too large).
         dtype: of weights and tasks.
 
     Raises:
@@ -184,10 +185,11 @@ class TwoLayers(GradientStep):
 
     def _set_grid(self) -> None:
         kind = self.task_class
-        if not 3 * kind.spread / kind.min_gap <= MOST_POINTS:
+        needed = 3 * (kind.spread / kind.min_gap)
+        if not needed <= MOST_POINTS:
             raise ValueError(
                 f"min_gap: {kind.min_gap} in a reward_range of length {kind.spread:.6g} makes a grid of "
-                f"{3 * kind.spread / kind.min_gap:.6g} points, expected at most {MOST_POINTS}"
+                f"{needed:.6g} points, expected at most {MOST_POINTS}"
             )
         self.points = bounds.grid_points(kind.min_gap, kind.spread)
 
@@ -217,7 +219,7 @@ class TwoLayers(GradientStep):
         return float(mask) / (1 - min(self._short, 0.25))
 
     def _exact_error(self) -> float:
-        """The theorem's bound at masks of 1 − φ; ∞ if the dtype does not resolve the grid."""
+        """The theorem's bound at masks of 1 − φ; ∞ where φ > 1/4, for which rounding is not bounded."""
         kind, short = self.task_class, self._short
         if short > 0.25:
             return math.inf
@@ -244,6 +246,12 @@ class TwoLayers(GradientStep):
 
     def _largest_logits(self) -> dict[str, float]:
         return {"(‖|W||x|‖ + ‖y‖)² + 2C": self.reach * self.reach + 2 * self.temperatures["C"]}
+
+    def _largest_values(self) -> dict[str, float]:
+        kind = self.task_class
+        per_reward = 3 / kind.min_gap
+        knots = 3 * (kind.largest_reward / kind.min_gap) + self.points + 1
+        return super()._largest_values() | {"3/Δ": per_reward, "3·max|r|/Δ + K + 1": knots}
 
     def _known(self) -> dict[Any, Any]:
         kind = self.task_class
@@ -286,7 +294,7 @@ class TwoLayersMultiQuery(TwoLayers):
         radius: bound on ‖y‖; D₀ is twice that.
         tolerance: bound on max over tokens of ‖c(task) − exact‖; half of it is left to rounding.
         temperatures: ``{"gamma_beta": …, "C": …, "epsilon": …, "lambda": …}`` in place of a tolerance, ε > 0.
-            ``error_bound`` is ∞ if the dtype does not resolve the grid.
+            ``error_bound`` is ∞ as for :class:`TwoLayers`.
         pairs: how many pairs of heads the second layer has; as many as the tolerance asks for if None (1 to 4), or 1.
         dtype: of weights and tasks.
 
