@@ -344,6 +344,9 @@ def test_each_failed_hypothesis_is_named_with_its_value_and_limit() -> None:
     construction, task = made(), icalign.sample_task(W=W, seed=1)
     with pytest.raises(OutOfClass, match=r"min_gap: the task has a gap of .*, the class asks for 0\.1"):
         construction(changed(r=task.r / 2))
+    short = torch.arange(8, dtype=torch.float64)[None] * (0.1 - 1e-9)
+    with pytest.raises(OutOfClass, match=r"a gap of 0\.1, the class asks for 0\.1, 1e-09 more"):
+        construction(changed(r=short))
     with pytest.raises(OutOfClass, match=r"reward_range: the task has a reward of .*, the class ends at 2"):
         construction(changed(r=task.r + 2))
     with pytest.raises(OutOfClass, match=r"reward_range: the task has a reward of -.*, the class starts at 0"):

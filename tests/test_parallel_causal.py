@@ -90,6 +90,44 @@ def test_extreme_instances_keep_the_promise(tolerance: float) -> None:
             assert bool((off(construction.update(task), task) <= construction.error_bound).all())
 
 
+def at_one_margin(y: Tensor, r: Tensor, slope: float, margin: float) -> tuple[Tensor, Tensor, float]:
+    """Errors at every position for responses along Wx, the bound for each, and what rounding can add."""
+    W = number([[slope, 0.0], [0.0, 0.0]])
+    responses = torch.stack([y, torch.zeros_like(y)], -1)
+    task = AlignmentTask(number([[1.0, 0.0]]), responses[None], r[None], W)
+    mask = bounds.score_spread(of_class(task, min_gap=0.05).norm, 3.0) + 2 * margin
+    construction = of_class(task, min_gap=0.05, tolerance=None, temperatures={"c": float(mask)})
+    left, N = construction._least_margin, len(y)
+    limits = [bounds.causal_depth_error_at(ETA, left, N, 6.0, i) for i in range(1, N + 1)]
+    assert construction.error_bound == pytest.approx(max(limits) + construction._rounding(), rel=1e-12)
+    return off(construction.update(task), task), number(limits), construction._rounding()
+
+
+@pytest.mark.parametrize("margin", [3.0, 10.0, 20.0])
+def test_heads_that_are_not_seen_use_most_of_the_bound(margin: float) -> None:
+    """All responses where the score is largest: the step is zero, and heads leak ηD₀(N − i)·ie^{−h}/(1 + ie^{−h})."""
+    N, extreme = 16, 3.0 * (1 - 1e-12)
+    r = 0.0625 * torch.arange(N, dtype=torch.float64)
+    error, limit, rounding = at_one_margin(torch.full((N,), extreme, dtype=torch.float64), r, 3.0, margin)
+    assert bool((error <= limit + rounding).all())
+    leak = [ETA * 6 * (N - i) * i * math.exp(-margin) / (1 + i * math.exp(-margin)) for i in range(1, N + 1)]
+    assert float((error - number(leak)).abs().max()) <= rounding + 1e-9 * max(leak)
+    used = error / (limit + rounding)
+    assert float(used.max()) > 0.85 and float(used[:12].min()) > 0.75
+
+
+def test_heads_that_are_seen_use_most_of_the_bound() -> None:
+    """At the last position, where no head is unseen: the best response at the largest score, the others far off."""
+    N, extreme = 8, 3.0 * (1 - 1e-12)
+    y = torch.full((N,), -extreme, dtype=torch.float64)
+    y[0] = extreme
+    r = 1.9 - 0.0625 * torch.arange(N, dtype=torch.float64)
+    for margin in (-5.0, -3.0):
+        error, limit, rounding = at_one_margin(y, r, 4.0, margin)
+        assert bool((error <= limit + rounding).all())
+        assert float(error[-1]) > 0.8 * float(limit[-1])
+
+
 def test_it_agrees_with_the_construction_of_n_minus_1_blocks() -> None:
     task = icalign.sample_task(batch=(20,), responses=7, seed=5)
     deep, wide = Causal(W=task.W, eta=ETA, responses=7, tolerance=1e-9), of_class(task)

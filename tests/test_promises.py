@@ -231,6 +231,77 @@ def test_the_promise_of_the_three_layers_has_all_its_terms() -> None:
     sums_up(made, bounds.constant_depth_error(eta, mask, spread, N, 2.0), rounding + of_norms(made))
 
 
+def of_a_crowd(L: float, crowd_L: float, q: float, tokens: int, radius: float, unit: float) -> float:
+    """The docstring of crowd_rounding, from attention_rounding on."""
+    kappa, larger = (8 * L + 4) * unit, (8 * crowd_L + 4) * unit
+    weight = q * math.exp(kappa)
+    moved = 2 * radius * weight / (1 + weight) * (math.exp(2 * larger) - 1)
+    return bounds.attention_rounding(torch.float32, L, tokens, radius) + moved
+
+
+@pytest.mark.parametrize(("L", "gap"), [(1.0, 0.5), (30.0, 0.1), (0.7, 3.0)])
+def test_the_rounding_of_a_comparison_has_all_its_terms(L: float, gap: float) -> None:
+    """In units of ε₀, with a = L/Δ, from the docstrings."""
+    a = L / gap
+    products, sums, bias = 6 * a, 6 * a, 6 * a + 2.5
+    units = 2 * (products + sums + bias) + 1 + 2
+    for dtype, unit in ((torch.float32, 2**-24), (torch.float16, 2**-11)):
+        assert bounds.comparison_rounding(dtype, L, gap) == pytest.approx(units * unit, rel=1e-12)
+
+
+@pytest.mark.parametrize(("dtype", "unit"), [(torch.float32, 2**-24), (torch.float16, 2**-11), (torch.bfloat16, 2**-8)])
+def test_comparisons_are_exact_up_to_where_their_terms_add_up_to_a_half(dtype: torch.dtype, unit: float) -> None:
+    slot, head = 2 + 3 + 1 + 2, 10
+    in_z = 2 * (slot + head) + 3 * 6 + 6 + 2  # L/Δ: slots and head, weight, products and sum, bias, products again
+    short = 2 * 4
+    ratio = (0.5 / unit - (3 + 1)) / (in_z + short)
+    assert ratio > 1
+    assert bounds.comparison_is_exact(dtype, ratio * (1 - 1e-9), 1.0)
+    assert not bounds.comparison_is_exact(dtype, ratio * (1 + 1e-9), 1.0)
+
+
+def test_the_rounding_of_three_layers_has_all_its_terms() -> None:
+    unit, (eta, C, phi, R_Z, N, d_x, d_y, reach, radius) = 2**-24, (0.2, 9.0, 0.01, 4.0, 5, 4, 3, 1.7, 1.1)
+    live = (d_x + d_y + 5) / 4 * reach**2
+    masked = live + (d_y + 4) / 2 * reach**2 + 2 * (d_y + 4) / 8 * C
+    q = (N - 1) * math.exp(R_Z - C * (1 - phi))
+    mean = of_a_crowd(live, masked, q, N, radius, unit)
+    V = 4 * eta * N * radius
+    total = 2 * eta * N * mean + (3 * V + (N + 2) * V + radius + V + V + radius) * unit
+    given = (C, phi, R_Z, N, d_x, d_y, reach, radius)
+    assert bounds.own_mean_rounding(torch.float32, *given) == pytest.approx(mean, rel=1e-12)
+    assert bounds.constant_depth_rounding(torch.float32, eta, *given) == pytest.approx(total, rel=1e-12)
+
+
+def test_the_rounding_of_heads_in_place_of_depth_has_all_its_terms() -> None:
+    unit, (eta, h, c, N, d_x, d_y, reach, radius) = 2**-24, (0.2, 1.5, 9.0, 5, 4, 3, 1.7, 1.1)
+    gathering = bounds.attention_rounding(torch.float32, math.log(N), N + 1, radius)
+    live = 8 * (d_x + d_y + 6) * reach**2 / 8
+    q_seen, q_unseen = math.exp(-h) + (N - 1) * math.exp(-2 * h), (N - 1) * math.exp(-h)
+    heads = [
+        of_a_crowd(live, live + 4 * c, q_seen, N + 1, radius, unit),
+        of_a_crowd(0.0, live + 4 * c, q_unseen, N + 1, radius, unit),
+    ]
+    adding = (4 * eta * N**2 + 12 * eta * N + 4 * eta + 1) * radius * unit
+    total = 2 * eta * ((N + 1) * gathering + N * max(heads)) + adding
+    found = bounds.causal_depth_rounding(torch.float32, eta, h, c, N, d_x, d_y, reach, radius)
+    assert found == pytest.approx(total, rel=1e-12)
+
+
+def test_the_promise_of_heads_in_place_of_depth_has_all_its_terms() -> None:
+    N, eta, dtype, unit, c = 4, 0.1, torch.float32, 2**-24, 30.0
+    kind: dict[str, Any] = {"responses": N, "min_gap": 0.5, "reward_range": (-1.0, 0.5), "radius": 1.0}
+    made = CausalConstantDepth(W=W.float(), eta=eta, temperatures={"c": c}, dtype=dtype, **kind)
+    weight = 2 * math.expm1((8 * math.log(N) + 4) * unit) + (N + 2 + 3) * unit
+    slot = 3 * (2 * 1.0 + 1.5 + 0.5) * unit + (1.5 + 0.5) * (weight + unit)
+    assert bounds.slot_rounding(dtype, 0.5, 1.5, 1.0, N) == pytest.approx(slot, rel=1e-9)
+    phi = (8 * (1.5 + 0.5 + slot) / 0.5 + 7) * unit  # flag_rounding
+    h = (c - bounds.score_spread(made.norm, 1.0)) / 2 - c * phi
+    rounding = bounds.causal_depth_rounding(dtype, eta, h, c, N, 4, 3, made.reach, 1.0)
+    assert made.error_bound < math.inf
+    sums_up(made, bounds.causal_depth_error(eta, h, N, 2.0), rounding + of_norms(made))
+
+
 def short_of_one(points: int, gap: float, largest_reward: float, unit: float) -> float:
     """φ = 42(K+1)(K + 3 + 3·max|r|/Δ)ε₀, from the docstring of grid_rounding."""
     return 42 * (points + 1) * (points + 3 + 3 * largest_reward / gap) * unit

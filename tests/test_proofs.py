@@ -93,6 +93,7 @@ def test_what_the_kernel_prints_is_read() -> None:
         proofs.statement_of("t", "Error: t not found")
     assert proofs.axioms_of("Closed under the global context\n") == []
     assert proofs.axioms_of("Axioms:\nB.b : True\nA.a\n  : forall P,\n    P\n") == ["A.a", "B.b"]
+    assert proofs.axioms_of("Axioms:\nclassic : forall P : Prop, P \\/ ~ P\n") == ["Classical_Prop.classic"]
     with pytest.raises(ValueError, match="printed"):
         proofs.axioms_of("Fetching opaque proofs from disk")
 

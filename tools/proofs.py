@@ -128,7 +128,7 @@ def statement_of(name: str, answer: str) -> str:
 
 
 def axioms_of(answer: str) -> list[str]:
-    """The names that ``Print Assumptions`` lists, sorted.
+    """The names that ``Print Assumptions`` lists, sorted; in full, also where a file's imports shorten them.
 
     Raises:
         ValueError: it printed something else.
@@ -138,7 +138,8 @@ def axioms_of(answer: str) -> list[str]:
         return []
     if head != "Axioms:":
         raise ValueError(f"Print Assumptions printed {answer!r}")
-    return sorted(line.split()[0] for line in lines if not line.startswith(" "))
+    full = {axiom.rpartition(".")[2]: axiom for axiom in kernel.AXIOMS}
+    return sorted([full.get(name := line.split()[0], name) for line in lines if not line.startswith(" ")])
 
 
 def axioms_under(file: str, names: list[str]) -> set[str]:

@@ -116,9 +116,9 @@ class TaskClass:
         self.check_sizes(task)
         unit = unit_roundoff(task.dtype)
         if task.min_gap < self.min_gap - gap_shortfall(task.dtype, self.largest_reward):
-            raise OutOfClass(
-                f"min_gap: the task has a gap of {task.min_gap:.6g}, the class asks for {self.min_gap:.6g}"
-            )
+            found, asked = f"{task.min_gap:.6g}", f"{self.min_gap:.6g}"
+            more = f", {self.min_gap - task.min_gap:.3g} more" if found == asked else ""
+            raise OutOfClass(f"min_gap: the task has a gap of {found}, the class asks for {asked}{more}")
         low, high = task.reward_range
         if low < self.reward_range[0]:
             raise OutOfClass(
