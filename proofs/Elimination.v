@@ -104,7 +104,8 @@ have -> : low = ∑_l (A l * low) by rewrite sum_scalr A1; ring.
 by apply: sum_le => l _; have := lr l; have := A0 l; nra.
 Qed.
 
-(* Claim elimination-step, part mean. *)
+(* Toward claim elimination-step, part mean: r⁺ as the sum that the winner head writes; that the row
+   top holds it is a lemma. *)
 Theorem elimination_step_mean : forall (dx dy N : nat) (η γ Δ spread low : R)
     (X : 'I_N -> token (el_stream dx dy)) (i j : 'I_N),
   (forall l, low <= X l El.r ord0 <= low + spread) ->
@@ -116,7 +117,7 @@ move=> dx dy N η γ Δ spread low X i j lr; apply: (@mean_reward _ _ _ low) => 
 exact: softmax_sum i.
 Qed.
 
-(* Claim elimination-step, part flagged. *)
+(* Toward claim elimination-step, part flagged: it asks for r_j − r⁺ ≤ spread, which a lemma gives. *)
 Theorem elimination_step_flagged : forall (dx dy : nat) (Δ spread B : R)
     (e : token (el_stream dx dy)),
   0 < Δ -> 3 / 2 + 2 * spread / Δ <= B -> e El.flag ord0 = 1 ->

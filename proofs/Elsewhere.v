@@ -280,7 +280,7 @@ Theorem noise_kendall_one_swap : forall (m n N : nat) (η D : R) (W : mat m n) (
   ‖ranked_step η W x y (swapped k l τ) - ranked_step η W x y τ‖ <= 2 * η * D.
 Proof. by move=> *; exact: swap_bound. Qed.
 
-(* Claim noise-kendall, part path. *)
+(* Toward claim noise-kendall, part path: the bound; the chain of swaps is in its proof only. *)
 Theorem noise_kendall : forall (m n N : nat) (η D : R) (W : mat m n) (x : vec 'I_n)
     (y : 'I_N -> vec 'I_m) (τ τ' : {perm 'I_N}),
   ‖x‖ = 1 -> 0 <= η -> (forall i j, ‖y i - y j‖ <= D) ->
@@ -323,7 +323,8 @@ Qed.
 
 (* ── Rankings drawn from the model's own law ────────────────────────────────────────────────── *)
 
-(* Claim noise-kendall, part first-place: the first term, y_j − μ₁ where j is in the first place. *)
+(* Toward claim noise-kendall, part first-place: the first term, y_j − μ₁ where j is in the first
+   place; that it is there with this probability is not said. *)
 Theorem noise_kendall_first_place : forall (m N : nat) (y : 'I_N -> vec 'I_m) (s : 'I_N -> R)
     (c : 'I_m),
   ∑_j (softmax s j * (y j - comb (softmax s) y)%V c) = 0.

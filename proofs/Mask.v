@@ -295,7 +295,8 @@ End Induction.
 
 (* ── The claims ─────────────────────────────────────────────────────────────────────────────── *)
 
-(* Claim mask-selection, part margins; from the matrices, for any record of token i that is nearly
+(* Toward claim mask-selection, part margins: that the record is never negative is assumed here and
+   shown by a lemma. From the matrices, for any record of token i that is nearly
    exact: no entry is negative, or further from the mask of the first k places than N − 1 misses. *)
 Theorem mask_selection_margins : forall (dx dy N : nat) (η g Δ spread : R),
   let γ := mask_γ g Δ in let c := mask_c g Δ spread in
@@ -326,7 +327,7 @@ have : z (τ l) - z (τ k) <= - (INR (if (k < l)%N then (l - k)%N else (l + 2)%N
 by nra.
 Qed.
 
-(* Claim mask-selection, parts step, mask-error, induction; paper: Lemma F.1 of the camera-ready.
+(* Claim mask-selection, parts step, induction; paper: Lemma F.1 of the camera-ready.
    Round k, from 0, of at most N − 1, selects the response of place k among those that i sees. *)
 Theorem mask_selection : forall (dx dy N : nat) (W : mat dy dx) (η g Δ spread C : R),
   let γ := mask_γ g Δ in let c := mask_c g Δ spread in

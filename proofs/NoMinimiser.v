@@ -169,7 +169,8 @@ rewrite mulmv_scal mulmv_outer -[⟨x, x⟩]/(‖x‖²); apply: vec_eq => a; re
 by field; lra.
 Qed.
 
-(* Claim pl-no-minimiser, part decreases; along a v that ranks weakly rightly, but not with
+(* Toward claim pl-no-minimiser, part decreases: that no minimiser exists (x ≠ 0) is not concluded.
+   Along a v that ranks weakly rightly, but not with
    equalities throughout, the loss decreases strictly. *)
 Theorem pl_no_minimiser_decreases : forall (m n N : nat) (x : vec 'I_n) (y : 'I_N -> vec 'I_m)
     (τ : {perm 'I_N}) (v : vec 'I_m),

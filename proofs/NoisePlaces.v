@@ -70,7 +70,8 @@ Proof. exact: (pl_top_k k s τ). Qed.
 
 End Places.
 
-(* Claim noise-kendall, part places: given the first k places, the next term has mean zero. *)
+(* Claim noise-kendall, parts first-place, places: given the first k places, the next term has mean
+   zero. *)
 Theorem noise_kendall_places : forall (m n N : nat) (W : mat m n) (x : vec 'I_n)
     (y : 'I_N -> vec 'I_m) (τ : {perm 'I_N}) (k : 'I_N) (c : 'I_m),
   ∑_(σ | begins_as k τ σ) (P_PL (fun j => score W x (y j)) σ

@@ -79,7 +79,7 @@ End Last.
 
 (* ── The claims ─────────────────────────────────────────────────────────────────────────────── *)
 
-(* Claim records, parts generating-function, induction; z(z+1)…(z+N−1) / N!, for all rewards
+(* Claim records, part generating-function; z(z+1)…(z+N−1) / N!, for all rewards
    without ties. *)
 Theorem records_generating_function : forall (N : nat) (r : 'I_N -> R),
   injective r ->

@@ -118,7 +118,7 @@ Qed.
 
 (* ── The claim ──────────────────────────────────────────────────────────────────────────────── *)
 
-(* Claim sink-linear-attention, parts pairs, norm: P pairs, for every P. *)
+(* Claim sink-linear-attention, part pairs: P pairs, for every P. *)
 Theorem sink_linear_attention_pairs : forall (dx dv n P : nat) (ε λ : R),
   0 < ε ->
   forall (x : 'I_n -> vec 'I_dx) (v : 'I_n -> vec 'I_dv) (i : 'I_n),
@@ -141,7 +141,7 @@ apply: Rmult_le_compat_r; first exact: vnorm_ge0.
 exact: sink_weight_le ε0 z1.
 Qed.
 
-(* Claim sink-linear-attention, parts bound, norm: one pair. *)
+(* Claim sink-linear-attention, part bound: one pair. *)
 Theorem sink_linear_attention : forall (dx dv n : nat) (ε λ : R),
   0 < ε ->
   forall (x : 'I_n -> vec 'I_dx) (v : 'I_n -> vec 'I_dv) (i : 'I_n),

@@ -95,7 +95,7 @@ Theorem pl_smooth_popoviciu : forall (I : finType) (β v : I -> R) (a l : R),
   variance β v <= l ^ 2 / 4.
 Proof. by move=> I β v a l β0 β1 vl; apply: (variance_le (a := a)) => // i _. Qed.
 
-(* Claim pl-smooth, parts total, norm; the second derivative along V is at most Λ‖V‖². *)
+(* Claim pl-smooth, part total; the second derivative along V is at most Λ‖V‖². *)
 Theorem pl_smooth : forall (m n N : nat) (x : vec 'I_n) (y : 'I_N -> vec 'I_m) (τ : {perm 'I_N})
     (D : R),
   (forall i j, ‖y i - y j‖ <= D) ->
@@ -235,7 +235,8 @@ Section Readout.
 Variables m n N : nat.
 Variables (x : vec 'I_n) (y : 'I_N -> vec 'I_m) (τ : {perm 'I_N}).
 
-(* Claim readout-sign, part printed; W₀x − ΔW x is a step up the gradient. *)
+(* Toward claim readout-sign, part printed: W₀x − ΔW x is a step up the gradient; that this is the
+   printed read-out is taken from the paper, not from matrices. *)
 Theorem readout_sign_printed : forall (W : mat m n) (η : R),
   let G := gradient W x y τ in
   let ΔW := ((- η) *: G)%V in
@@ -245,7 +246,8 @@ move=> W η /=; rewrite mulmv_add !mulmv_scal.
 by apply: vec_eq => a; rewrite /vadd /vsub /vscal; ring.
 Qed.
 
-(* Claim readout-sign, part negated; the y row starts at −W₀x, the pass adds −ΔW x, and it
+(* Toward claim readout-sign, part negated: the algebra of the row; the test token and its working
+   copy are not modelled. The y row starts at −W₀x, the pass adds −ΔW x, and it
    is negated. *)
 Theorem readout_sign_negated : forall (W ΔW : mat m n),
   ((- 1) *: ((- 1) *: (W *v x) - ΔW *v x) = (W + ΔW) *v x)%V.

@@ -29,7 +29,8 @@ Proof. by have := ln5_ge; nra. Qed.
 
 (* ── In block k ─────────────────────────────────────────────────────────────────────────────── *)
 
-(* Claim theorem-3-3, part threshold: r⁺ is within Δ/4 of the best live reward. *)
+(* Toward claim theorem-3-3, part threshold: r⁺ is within Δ/4 of the best live reward, as the sum
+   that the winner head writes; that the row top holds it is a lemma. *)
 Theorem theorem_3_3_threshold : forall (dx dy N : nat) (η γ Δ spread low : R) (x : vec 'I_dx)
     (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (τ : {perm 'I_N}) (u : vec 'I_dy) (k i : 'I_N),
   0 < Δ -> ln 5 <= γ * Δ -> spaced Δ r -> ranks r τ -> (forall j, low <= r j <= low + spread) ->
@@ -93,7 +94,8 @@ rewrite (state_after W η C x y Δ0 B0 gaps ranked range near).
 exact: (accumulated_error C γ0 Δ0 η0 gaps ranked range range_Z dist KN).
 Qed.
 
-(* Claim theorem-3-3, parts bound, induction: N−1 blocks make the step ΔW = −η∇L, at every token. *)
+(* Claim theorem-3-3, part bound: N−1 blocks make the step ΔW = −η∇L, at every token. The exact
+   flags between the blocks are the lemma state_after. *)
 Theorem theorem_3_3 : forall (dx dy N : nat) (W : mat dy dx) (η γ Δ spread spread_Z D B C : R),
   0 <= η -> 0 < Δ -> ln 5 <= γ * Δ -> 3 / 2 + 2 * spread / Δ <= B ->
   forall (x : vec 'I_dx) (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (τ : {perm 'I_N}) (i : 'I_N),
