@@ -28,6 +28,7 @@ def copied(tmp_path_factory: pytest.TempPathFactory) -> Ledger:
         pytest.skip("the book has the template's claim: give it an id of its own")
     root = tmp_path_factory.mktemp("copied")
     shutil.copytree(ROOT / "book", root / "book")
+    shutil.copytree(ROOT / "proofs", root / "proofs")
     shutil.copy(NOTEBOOK, root / f"{CHAPTER}.ipynb")
     with (root / "book" / "claims.yml").open("a", encoding="utf-8") as registry:
         registry.write((TEMPLATE / "claims.yml").read_text(encoding="utf-8"))
