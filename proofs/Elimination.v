@@ -117,7 +117,8 @@ move=> dx dy N η γ Δ spread low X i j lr; apply: (@mean_reward _ _ _ low) => 
 exact: softmax_sum i.
 Qed.
 
-(* Toward claim elimination-step, part flagged: it asks for r_j − r⁺ ≤ spread, which a lemma gives. *)
+(* Toward claim elimination-step, part flagged: it asks for r_j − r⁺ ≤ spread, which a lemma
+   gives. *)
 Theorem elimination_step_flagged : forall (dx dy : nat) (Δ spread B : R)
     (e : token (el_stream dx dy)),
   0 < Δ -> 3 / 2 + 2 * spread / Δ <= B -> e El.flag ord0 = 1 ->
