@@ -13,9 +13,6 @@ from html import escape
 from pathlib import Path
 
 from docutils import nodes
-from pygments import highlight
-from pygments.formatters import HtmlFormatter
-from pygments.lexers import RocqLexer
 from sphinx.application import Sphinx
 from sphinx.util.osutil import relative_uri
 
@@ -104,12 +101,10 @@ def source_html(path: Path, theorems: list[kernel.Theorem]) -> str:
     parts = []
     for first, end in zip(cuts, [*cuts[1:], len(lines) + 1], strict=True):
         anchor = f' id="{escape(starts[first])}"' if first in starts else ""
-        code = highlight("".join(lines[first - 1 : end - 1]), RocqLexer(stripnl=False), HtmlFormatter(nowrap=True))
-        parts.append(f"<span{anchor}>{code}</span>")
+        parts.append(f"<span{anchor}>{escape(''.join(lines[first - 1 : end - 1]))}</span>")
     return (
         f"<h1>{escape(path.name)}</h1><p>Compiled and checked with the rest of <code>proofs/</code> by "
-        '<code>make proofs</code>.</p><div class="highlight-coq notranslate kernel-source"><div class="highlight">'
-        f'<pre tabindex="0">{"".join(parts)}</pre></div></div>'
+        f'<code>make proofs</code>.</p><pre class="kernel-source" tabindex="0">{"".join(parts)}</pre>'
     )
 
 
