@@ -121,7 +121,7 @@ def table_html(page: Page, theorems: list[kernel.Theorem]) -> str:
                 f"<td>{len(theorem.axioms)}</td></tr>"
             )
     return (
-        '<div class="table-scroll" tabindex="0"><table class="table kernel-table">'
+        '<div class="pst-scrollable-table-container kernel-scroll" tabindex="0"><table class="table kernel-table">'
         "<caption>Claims and theorems.</caption>"
         '<thead><tr><th scope="col">Claim</th><th scope="col">Parts</th><th scope="col">Theorem</th>'
         f'<th scope="col">Axioms</th></tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
