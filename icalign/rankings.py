@@ -214,11 +214,11 @@ def in_general_position(kind: Kind, points: Rows) -> bool:
     _refuse_kind(kind)
     _refuse_rows("points", points)
     dimension, most = len(points[0]), len(points) - 1
-    sizes = [("direction", min(dimension, most))]
+    sizes: list[tuple[Kind, int]] = [("direction", min(dimension, most))]
     if kind == "distance" and most > dimension:
         sizes.append(("distance", dimension + 1))
     for features, edges in sizes:
-        lifted = [_features("direction" if features == "direction" else "distance", y) for y in points]
+        lifted = [_features(features, y) for y in points]
         for forest in _forests(len(points), edges) if edges else ():
             differences = [[a - b for a, b in zip(lifted[i], lifted[j], strict=True)] for i, j in forest]
             if _rank(differences) < edges:

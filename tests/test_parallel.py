@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import sympy as sp
 import torch
-from reference import by_autograd, sample
+from reference import by_autograd, drawn, sample
 from torch import Tensor
 
 import icalign
@@ -98,21 +98,11 @@ def test_a_mask_of_zero_leaves_a_bound_that_holds() -> None:
 def test_every_one_of_many_random_tasks_keeps_the_promise() -> None:
     """10,000 tasks with N ≤ 16 and 400 with more, classes and step sizes drawn with them."""
     ratios, count = [], 0
-    for seed in range(60):
-        draw = torch.rand(6, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).tolist()
-        responses = 2 + int(15 * draw[0]) if seed < 50 else 24 + 40 * (seed - 50) // 9
-        sizes = {"dim_x": 1 + int(6 * draw[1]), "dim_y": 1 + int(6 * draw[2])}
-        kind: dict[str, Any] = {"responses": responses, "radius": 0.5 + 1.5 * draw[3]}
-        kind["reward_range"] = (-2 * draw[4], 0.5 + 2 * draw[5])
-        kind["min_gap"] = 0.5 * (kind["reward_range"][1] - kind["reward_range"][0]) / (responses - 1)
-        tasks = icalign.sample_task((200 if seed < 50 else 40,), **sizes, **kind, seed=seed)
-        scale = 2 * (responses - 1) * kind["radius"]  # the tolerance is a fixed share of the longest step
-        tolerance = (1e-2, 1e-4, 1e-6)[seed % 3] * scale * 10 ** (-2 * draw[1])
-        construction = ConstantDepth(W=tasks.W, eta=10 ** (-2 * draw[1]), tolerance=tolerance, **kind)
+    for construction, tasks, small in drawn(ConstantDepth, 40, 200, 1.5):
         found = (construction.update(tasks) - by_autograd(tasks, construction.eta)).norm(dim=-1)
-        assert found.max() <= allowance(construction), seed
+        assert found.max() <= allowance(construction), construction.task_class
         ratios.append(float(found.max()) / construction.error_bound)
-        count += tasks.batch[0] if seed < 50 else 0
+        count += tasks.batch[0] if small else 0
     assert count >= 10_000
     print(f"{count} tasks with N ≤ 16: largest error {max(ratios):.2f} of the bound, the least class {min(ratios):.1e}")
     assert max(ratios) > 0.5

@@ -55,16 +55,15 @@ def run(*command: str) -> str:
 def compile_all(*targets: str) -> None:
     """Bring the build folder up to date with the sources, and compile what changed: all, or what the targets need."""
     BUILD.mkdir(parents=True, exist_ok=True)
-    files = [*kernel.sources(PROOFS), PROOFS / "_CoqProject"]
-    for old in BUILD.glob("*.v"):
-        if not (PROOFS / old.name).is_file():
-            old.unlink()
-    for path in files:
-        copy = BUILD / path.name
-        if not copy.is_file() or copy.read_bytes() != path.read_bytes():
-            shutil.copyfile(path, copy)
     with (BUILD / "lock").open("w") as lock:  # the test of the extraction compiles here too
         fcntl.flock(lock, fcntl.LOCK_EX)
+        for old in BUILD.glob("*.v"):
+            if not (PROOFS / old.name).is_file():
+                old.unlink()
+        for path in [*kernel.sources(PROOFS), PROOFS / "_CoqProject"]:
+            copy = BUILD / path.name
+            if not copy.is_file() or copy.read_bytes() != path.read_bytes():
+                shutil.copyfile(path, copy)
         run("coq_makefile", "-f", "_CoqProject", "-o", "Makefile")
         run("make", "-j2", *targets)
 
@@ -78,6 +77,14 @@ def admitted() -> list[str]:
     return found
 
 
+def told(name: str, lines: list[str]) -> str:
+    """What Rocq prints for these lines, which stand apart from the files that are compiled."""
+    query = BUILD / "queries" / f"{name}.v"
+    query.parent.mkdir(exist_ok=True)
+    query.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return run("coqc", "-Q", ".", "Icalign", f"queries/{query.name}")
+
+
 def ask(path: Path, theorems: list[kernel.Theorem], *commands: str) -> list[list[str]]:
     """What Rocq prints for these commands about each theorem of a file, in the file's own notation."""
     module, preamble = path.stem, PREAMBLE.findall(path.read_text(encoding="utf-8"))
@@ -85,9 +92,7 @@ def ask(path: Path, theorems: list[kernel.Theorem], *commands: str) -> list[list
     for theorem in theorems:
         for command in commands:
             lines += [f'Goal True. idtac "{MARK}". Abort.', f"{command} {module}.{theorem.name}."]
-    query = BUILD / f"ask_{module}.v"
-    query.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    _, *answers = run("coqc", "-Q", ".", "Icalign", query.name).split(f"{MARK}\n")
+    _, *answers = told(f"ask_{module}", lines).split(f"{MARK}\n")
     return [answers[k : k + len(commands)] for k in range(0, len(answers), len(commands))]
 
 
@@ -95,8 +100,8 @@ def asked(path: Path, theorems: list[kernel.Theorem]) -> list[dict[str, Any]]:
     """The statement and the axioms of each theorem of a file."""
     answers = ask(path, theorems, "Check", "Print Assumptions")
     return [
-        {"name": theorem.name, "statement": statement_of(theorem.name, told), "axioms": axioms_of(assumed)}
-        for theorem, (told, assumed) in zip(theorems, answers, strict=True)
+        {"name": theorem.name, "statement": statement_of(theorem.name, checked), "axioms": axioms_of(assumed)}
+        for theorem, (checked, assumed) in zip(theorems, answers, strict=True)
     ]
 
 
@@ -109,8 +114,8 @@ def changed(path: Path, theorems: list[kernel.Theorem], stored: dict[str, Any]) 
     known = [stored.get(theorem.name, {"statement": "", "axioms": []}) for theorem in theorems]
     found = [
         f"proofs/{path.name}: the kernel states {theorem.name} otherwise"
-        for theorem, (told,), entry in zip(theorems, answers, known, strict=True)
-        if statement_of(theorem.name, told) != entry["statement"]
+        for theorem, (checked,), entry in zip(theorems, answers, known, strict=True)
+        if statement_of(theorem.name, checked) != entry["statement"]
     ]
     used = axioms_under(path.name, [theorem.name for theorem in theorems])
     if used != {axiom for entry in known for axiom in entry["axioms"]}:
@@ -148,13 +153,9 @@ def axioms_of(answer: str) -> list[str]:
 def axioms_under(file: str, names: list[str]) -> set[str]:
     """The axioms that these lemmas of a file rest on, together."""
     module = Path(file).stem
-    query = BUILD / f"under_{module}.v"
     together = ", ".join([f"{module}.{name}" for name in names])
-    query.write_text(
-        f"From Icalign Require {module}.\nDefinition together := ({together}).\nPrint Assumptions together.\n",
-        encoding="utf-8",
-    )
-    return set(axioms_of(run("coqc", "-Q", ".", "Icalign", query.name)))
+    lines = [f"From Icalign Require {module}.", f"Definition together := ({together}).", "Print Assumptions together."]
+    return set(axioms_of(told(f"under_{module}", lines)))
 
 
 def beyond() -> list[str]:
@@ -179,8 +180,8 @@ def by_file(question: Callable[[Path, list[kernel.Theorem]], list[Any]]) -> list
     theorems = kernel.all_tagged(PROOFS)
     files = [path for path in kernel.sources(PROOFS) if any(theorem.file == path.name for theorem in theorems)]
     with ThreadPoolExecutor(2) as pool:
-        told = pool.map(lambda path: question(path, [t for t in theorems if t.file == path.name]), files)
-        return [entry for answers in told for entry in answers]
+        found = pool.map(lambda path: question(path, [t for t in theorems if t.file == path.name]), files)
+        return [entry for answers in found for entry in answers]
 
 
 def recheck() -> None:
@@ -208,8 +209,8 @@ def main(arguments: list[str]) -> int:
         return 1
     files = kernel.stamp(PROOFS)
     if "--write" in arguments:
-        told = {"files": files, "theorems": by_file(asked)}
-        STORED.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        now = {"files": files, "theorems": by_file(asked)}
+        STORED.write_text(json.dumps(now, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     stored = json.loads(STORED.read_text(encoding="utf-8"))
     known = {entry["name"]: entry for entry in stored["theorems"]}
     found = [] if "--write" in arguments else by_file(lambda path, theorems: changed(path, theorems, known))

@@ -243,6 +243,16 @@ def prompt(
     return X.flatten(-3, -2)
 
 
+def with_start(
+    X: Float[Tensor, "*batch tokens width"], rows: Mapping[str, slice], *marked: str
+) -> Float[Tensor, "*batch more width"]:
+    """The tokens with one in front of them, which holds 1 in the marked rows and 0 in the others."""
+    start = torch.zeros_like(X[..., :1, :])
+    for row in marked:
+        start[..., rows[row]] = 1
+    return torch.cat([start, X], -2)
+
+
 def either(tolerance: float | None, temperatures: Mapping[str, float] | None) -> None:
     """Exactly one of the two must be given, and a tolerance be positive and finite.
 

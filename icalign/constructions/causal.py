@@ -28,7 +28,7 @@ from ..symbolic import SymbolicTransformer
 from ..symbols import N, W, d_x, d_y, eta
 from ..tasks import AlignmentTask, refuse_non_numbers, refuse_non_sizes
 from . import positions as derived
-from .base import TaskClass, build, prompt
+from .base import TaskClass, build, prompt, with_start
 from .gradient import GradientStep
 from .order import Order, standing
 
@@ -292,9 +292,7 @@ class Causal(GradientStep):
             X[..., rows["p"]] = torch.eye(X.shape[-2], dtype=X.dtype)
         if not self.sink:
             return X
-        start = torch.zeros_like(X[..., :1, :])
-        start[..., rows["one"]] = start[..., rows["b"]] = 1
-        return torch.cat([start, X], -2)
+        return with_start(X, rows, "one", "b")
 
     def responses(self, X: Float[Tensor, "*batch tokens width"]) -> Float[Tensor, "*batch queries responses width"]:
         """The tokens that hold responses, by query, of a blocked prompt; without the start token."""

@@ -22,7 +22,7 @@ from ..tasks import (
     refuse_non_floating,
     refuse_non_numbers,
 )
-from .base import Construction, either, hand_set, least_tolerance, prompt
+from .base import Construction, TaskClass, either, hand_set, least_tolerance, prompt
 
 
 class GradientStep(Construction):
@@ -236,3 +236,40 @@ class GradientStep(Construction):
             ValueError: not a task, or one of another dtype.
         """
         return self.responses(self.run(task))[..., self.transformer.rows[self.accumulator]]
+
+
+class OneQueryStep(GradientStep):
+    """A gradient step on the loss of one query whose class and temperatures are all there is to say."""
+
+    def __init__(
+        self,
+        *,
+        W: Float[Tensor, "dim_y dim_x"],
+        eta: float = 0.1,
+        responses: int = 8,
+        min_gap: float = 0.1,
+        reward_range: tuple[float, float] = (0.0, 2.0),
+        radius: float = 3.0,
+        tolerance: float | None = None,
+        temperatures: Mapping[str, float] | None = None,
+        dtype: torch.dtype = torch.float64,
+    ) -> None:
+        self._take(W, eta, dtype)
+        self.task_class = TaskClass(
+            dim_x=W.shape[1],
+            dim_y=W.shape[0],
+            responses=responses,
+            min_gap=min_gap,
+            reward_range=reward_range,
+            radius=radius,
+        )
+        self._prepare()
+        self._set(tolerance, temperatures)
+
+    def _prepare(self) -> None:
+        """Whatever else depends on the class alone."""
+
+    @property
+    def score_spread(self) -> float:
+        """R_Z, a bound on the spread of the scores."""
+        return float(bounds.score_spread(self.norm, self.task_class.radius))

@@ -28,7 +28,7 @@ from ..symbolic import SymbolicTransformer
 from ..symbols import Delta, M, N, W, d_x, d_y, eta
 from ..tasks import AlignmentTask, refuse_non_numbers, refuse_non_sizes
 from . import elimination
-from .base import TaskClass, build, prompt
+from .base import TaskClass, build, prompt, with_start
 from .elimination import B, C, R
 from .gradient import GradientStep
 from .query_selection import gamma_1, gamma_2
@@ -384,9 +384,7 @@ class MultiQuery(GradientStep):
             X[..., rows["id"]] = numbers.repeat_interleave(kind.responses, 0)
         if not self.cross_terms:
             return X
-        sink = X.new_zeros(*X.shape[:-2], 1, X.shape[-1])
-        sink[..., rows["b"]] = 1
-        return torch.cat([sink, X], dim=-2)
+        return with_start(X, rows, "b")
 
     @property
     def accumulator(self) -> str:

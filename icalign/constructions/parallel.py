@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping
 
 import sympy as sp
 import torch
@@ -32,8 +31,8 @@ from ..stream import Stream
 from ..symbolic import SymbolicTransformer
 from ..symbols import Delta, N, W, d_x, d_y, eta
 from ..tasks import AlignmentTask
-from .base import TaskClass, build
-from .gradient import GradientStep
+from .base import build
+from .gradient import OneQueryStep
 
 C = sp.Symbol("C", nonnegative=True)
 low, high = sp.symbols("low high", real=True)
@@ -68,7 +67,7 @@ add = Block(heads=(total,))
 blocks = (post, rank, weigh, add)
 
 
-class ConstantDepth(GradientStep):
+class ConstantDepth(OneQueryStep):
     r"""One gradient step on the Plackett–Luce loss of the N responses to one query, at a depth that does not grow.
 
     .. math:: u \approx ΔW\,x, \qquad ΔW = -η\,\nabla L(W), \qquad L(W) = -\log P_{PL}
@@ -95,35 +94,6 @@ class ConstantDepth(GradientStep):
     """
 
     temperature_names = ("C",)
-
-    def __init__(
-        self,
-        *,
-        W: Float[Tensor, "dim_y dim_x"],
-        eta: float = 0.1,
-        responses: int = 8,
-        min_gap: float = 0.1,
-        reward_range: tuple[float, float] = (0.0, 2.0),
-        radius: float = 3.0,
-        tolerance: float | None = None,
-        temperatures: Mapping[str, float] | None = None,
-        dtype: torch.dtype = torch.float64,
-    ) -> None:
-        self._take(W, eta, dtype)
-        self.task_class = TaskClass(
-            dim_x=W.shape[1],
-            dim_y=W.shape[0],
-            responses=responses,
-            min_gap=min_gap,
-            reward_range=reward_range,
-            radius=radius,
-        )
-        self._set(tolerance, temperatures)
-
-    @property
-    def score_spread(self) -> float:
-        """R_Z."""
-        return float(bounds.score_spread(self.norm, self.task_class.radius))
 
     @property
     def _least_mask(self) -> float:

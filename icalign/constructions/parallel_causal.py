@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping
 from typing import Any
 
 import sympy as sp
@@ -35,10 +34,10 @@ from ..stream import Stream
 from ..symbolic import SymbolicTransformer
 from ..symbols import Delta, N, W, d_x, d_y, eta
 from ..tasks import AlignmentTask
-from .base import TaskClass, build, prompt
+from .base import build, prompt, with_start
 from .causal import c, sigma
 from .elimination import R
-from .gradient import GradientStep
+from .gradient import OneQueryStep
 
 high = sp.Symbol("high", real=True)
 rest = sp.MatrixSymbol("lambda", 1, N)  # the logit of the start token in the gathering head, by position
@@ -98,7 +97,7 @@ def blocks(*responses: Any) -> tuple[Block, Block, Block]:
     )
 
 
-class CausalConstantDepth(GradientStep):
+class CausalConstantDepth(OneQueryStep):
     r"""One online gradient step on the Plackett–Luce loss at every position: three blocks, N heads in the last.
 
     .. math:: u_t \approx ΔW_t\,x, \qquad ΔW_t = -η\,\nabla L_t(W), \qquad L_t = \text{loss of the first t responses}
@@ -128,40 +127,16 @@ class CausalConstantDepth(GradientStep):
 
     temperature_names = ("c",)
 
-    def __init__(
-        self,
-        *,
-        W: Float[Tensor, "dim_y dim_x"],
-        eta: float = 0.1,
-        responses: int = 8,
-        min_gap: float = 0.1,
-        reward_range: tuple[float, float] = (0.0, 2.0),
-        radius: float = 3.0,
-        tolerance: float | None = None,
-        temperatures: Mapping[str, float] | None = None,
-        dtype: torch.dtype = torch.float64,
-    ) -> None:
-        self._take(W, eta, dtype)
-        self.task_class = TaskClass(
-            dim_x=W.shape[1],
-            dim_y=W.shape[0],
-            responses=responses,
-            min_gap=min_gap,
-            reward_range=reward_range,
-            radius=radius,
-        )
-        self._set(tolerance, temperatures)
-
     @property
     def margin(self) -> float:
         """h = (c − R_Z)/2, by which the start token's logit lies below every live and above every marked score."""
-        return float(self.temperatures["c"] - bounds.score_spread(self.norm, self.task_class.radius)) / 2
+        return (self.temperatures["c"] - self.score_spread) / 2
 
     def _temperatures(self, tolerance: float) -> dict[str, float]:
         kind, tiny = self.task_class, sys.float_info.min
         once = max(min(tolerance, self.longest), tiny)
         h = max(bounds.causal_depth_margins(once, max(self.eta, tiny), kind.responses, max(kind.diameter, tiny)))
-        return {"c": float(bounds.score_spread(self.norm, kind.radius) + 2 * h)}
+        return {"c": self.score_spread + 2 * h}
 
     @property
     def _rewards(self) -> tuple[float, float, float, int]:
@@ -245,9 +220,7 @@ class CausalConstantDepth(GradientStep):
         rows = self.transformer.rows
         X = prompt(task, rows)
         X[..., rows["p"]] = torch.eye(X.shape[-2], dtype=X.dtype)
-        start = torch.zeros_like(X[..., :1, :])
-        start[..., rows["one"]] = start[..., rows["b"]] = 1
-        return torch.cat([start, X], -2)
+        return with_start(X, rows, "one", "b")
 
     def responses(self, X: Float[Tensor, "*batch tokens width"]) -> Float[Tensor, "*batch queries responses width"]:
         """The tokens that hold responses; without the start token."""

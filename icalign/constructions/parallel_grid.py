@@ -38,10 +38,10 @@ from ..stream import Stream
 from ..symbolic import SymbolicTransformer
 from ..symbols import Delta, N, W, d_x, d_y, eta
 from ..tasks import AlignmentTask, refuse_non_numbers, refuse_non_sizes
-from .base import TaskClass, build, prompt
-from .gradient import GradientStep
+from .base import TaskClass, build, prompt, with_start
+from .gradient import OneQueryStep
 from .multi_query import gamma_beta, overlap
-from .parallel import C, low
+from .parallel import C, low, total
 from .sink import MOST_PAIRS, epsilon, lambda_, linear_attention, pair_values, scale, sink_scale
 
 K = sp.Symbol("K", integer=True, positive=True)  # points of the grid
@@ -87,15 +87,10 @@ field = Head(
     write={"mean": j.y},
 )
 
-total = Head(
-    logit=0 * i.one * j.one,
-    write={"u": 2 * eta * N * (j.y - j.mean)},
-)
-
 blocks = (
     Block(feed_forward=code),
     Block(heads=(field,)),
-    Block(heads=(total,)),
+    Block(heads=(total,)),  # the uniform head of ConstantDepth, which writes 2ηN(y − mean) to u
 )
 
 # Several queries, and a sink
@@ -129,7 +124,7 @@ def queries_blocks(pairs: int = 1) -> tuple[Block, ...]:
 MOST_POINTS = 4096  # of the grid: the layers hold matrices with more than K² entries
 
 
-class TwoLayers(GradientStep):
+class TwoLayers(OneQueryStep):
     r"""One gradient step on the Plackett–Luce loss of the N responses to one query, in two attention layers.
 
     .. math:: u \approx ΔW\,x, \qquad ΔW = -η\,\nabla L(W), \qquad L(W) = -\log P_{PL}
@@ -158,32 +153,7 @@ class TwoLayers(GradientStep):
 
     temperature_names: ClassVar[tuple[str, ...]] = ("C",)
 
-    def __init__(
-        self,
-        *,
-        W: Float[Tensor, "dim_y dim_x"],
-        eta: float = 0.1,
-        responses: int = 8,
-        min_gap: float = 0.1,
-        reward_range: tuple[float, float] = (0.0, 2.0),
-        radius: float = 3.0,
-        tolerance: float | None = None,
-        temperatures: Mapping[str, float] | None = None,
-        dtype: torch.dtype = torch.float64,
-    ) -> None:
-        self._take(W, eta, dtype)
-        self.task_class = TaskClass(
-            dim_x=W.shape[1],
-            dim_y=W.shape[0],
-            responses=responses,
-            min_gap=min_gap,
-            reward_range=reward_range,
-            radius=radius,
-        )
-        self._set_grid()
-        self._set(tolerance, temperatures)
-
-    def _set_grid(self) -> None:
+    def _prepare(self) -> None:
         kind = self.task_class
         needed = 3 * (kind.spread / kind.min_gap)
         if not needed <= MOST_POINTS:
@@ -203,10 +173,6 @@ class TwoLayers(GradientStep):
         """φ: by how much a mask may fall short of 1."""
         return bounds.grid_rounding(*self._grid)
 
-    @property
-    def _score_spread(self) -> float:
-        return float(bounds.score_spread(self.norm, self.task_class.radius))
-
     def _temperatures(self, tolerance: float) -> dict[str, float]:
         return {"C": self._mask(tolerance)}
 
@@ -215,7 +181,7 @@ class TwoLayers(GradientStep):
         kind, tiny = self.task_class, sys.float_info.min
         once = max(min(tolerance, self.longest), tiny)
         size = max(self.eta * kind.diameter, tiny)
-        mask = bounds.constant_depth_mask(once, size, self._score_spread, kind.responses, 1.0)
+        mask = bounds.constant_depth_mask(once, size, self.score_spread, kind.responses, 1.0)
         return float(mask) / (1 - min(self._short, 0.25))
 
     def _exact_error(self) -> float:
@@ -224,7 +190,7 @@ class TwoLayers(GradientStep):
         if short > 0.25:
             return math.inf
         mask = self.temperatures["C"] * (1 - short)
-        return float(bounds.constant_depth_error(self.eta, mask, self._score_spread, kind.responses, kind.diameter))
+        return float(bounds.constant_depth_error(self.eta, mask, self.score_spread, kind.responses, kind.diameter))
 
     def _rounding(self) -> float:
         kind = self.task_class
@@ -235,7 +201,7 @@ class TwoLayers(GradientStep):
             kind.min_gap,
             kind.largest_reward,
             self.points,
-            self._score_spread,
+            self.score_spread,
             kind.responses,
             kind.dim_x,
             kind.dim_y,
@@ -336,7 +302,7 @@ class TwoLayersMultiQuery(TwoLayers):
             refuse_non_sizes(pairs=pairs)
         self._choices = range(1, MOST_PAIRS + 1) if pairs is None else range(pairs, pairs + 1)
         self.pairs = self._choices[0]
-        self._set_grid()
+        self._prepare()
         self._set(tolerance, temperatures)
 
     @property
@@ -373,7 +339,7 @@ class TwoLayersMultiQuery(TwoLayers):
         if tolerance / most < 1e-150:  # as good as no error at all
             return dict.fromkeys(self.temperature_names, math.inf)
         mask = self._mask(half)
-        spread = self._score_spread + self._noise(mask)
+        spread = self.score_spread + self._noise(mask)
         strange = bounds.ranked_filter(
             half, self.eta, spread, self._overlap, kind.responses, kind.queries, kind.diameter
         )
@@ -389,7 +355,7 @@ class TwoLayersMultiQuery(TwoLayers):
     def _strangers(self) -> tuple[float, float, float, int, int]:
         """γ_β, R_Z with the noise of the code, ρ, N and M."""
         kind, t = self.task_class, self.temperatures
-        spread = self._score_spread + self._noise(t["C"])
+        spread = self.score_spread + self._noise(t["C"])
         return t["gamma_beta"], spread, self._overlap, kind.responses, kind.queries
 
     def _own_error(self) -> float:
@@ -409,7 +375,7 @@ class TwoLayersMultiQuery(TwoLayers):
     def _crowd(self) -> float:
         """The largest weight of all others beside the live field of a token."""
         kind, t = self.task_class, self.temperatures
-        better = bounds.field_crowd(t["C"] * (1 - self._short), self._score_spread, kind.responses, kind.responses)
+        better = bounds.field_crowd(t["C"] * (1 - self._short), self.score_spread, kind.responses, kind.responses)
         return float(better + bounds.field_strangers(*self._strangers(), kind.responses))
 
     def _rounding(self) -> float:
@@ -473,10 +439,8 @@ class TwoLayersMultiQuery(TwoLayers):
             ValueError: not a task, or one of another dtype.
         """
         self.refuse_unfit(task)
-        X = prompt(task, self.transformer.rows)
-        sink = X.new_zeros(*X.shape[:-2], 1, X.shape[-1])
-        sink[..., self.transformer.rows["b"]] = 1
-        return torch.cat([sink, X], dim=-2)
+        rows = self.transformer.rows
+        return with_start(prompt(task, rows), rows, "b")
 
     @property
     def accumulator(self) -> str:
