@@ -86,8 +86,7 @@ Theorem pl_normalised_first_place : forall (n : nat) (s : 'I_n.+1 -> R),
   ∑_(k < n.+1) (exp (s k) / ∑_(j < n.+1) exp (s j)) = 1.
 Proof. by move=> n s; exact: (softmax_sum s ord0). Qed.
 
-(* Claim pl-normalised, parts exhaustive, induction; the probabilities of all rankings sum to
-   one. *)
+(* Claim pl-normalised, part exhaustive; the probabilities of all rankings sum to one. *)
 Theorem pl_normalised : forall (N : nat) (s : 'I_N -> R), ∑_(τ : {perm 'I_N}) P_PL s τ = 1.
 Proof.
 elim=> [|n IH] s.

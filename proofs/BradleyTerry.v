@@ -105,8 +105,8 @@ case=> d; apply: eq_bigr => j _; congr (_ * _); last by blocks; ring.
 by apply: eq_softmax => l; exact: bt_two_heads_rewards.
 Qed.
 
-(* Claim bt-two-heads, parts update, error; paper: Theorem 3.2. The response at every token becomes
-   y_i − ΔW x, up to an error of exactly this length. *)
+(* Claim bt-two-heads, part error; paper: Theorem 3.2. The response at every token becomes
+   y_i − ΔW x, up to an error of exactly this length; that the other rows stay is not stated. *)
 Theorem bt_two_heads : forall (dx dy : nat) (W : mat dy dx) (η γ : R),
   0 <= η ->
   forall (x : vec 'I_dx) (y : 'I_2 -> vec 'I_dy) (r : 'I_2 -> R) (τ : {perm 'I_2}) (i : 'I_2),

@@ -147,7 +147,8 @@ Definition field_strangers (γβ spread_Z ρ : R) (M N k : nat) : R :=
 Lemma sum_but M (a : 'I_M) c : ∑_(b | b != a) c = (INR M - 1) * c.
 Proof. by have := sum_pick a (fun=> c); rewrite sum_const_ord => E; lra. Qed.
 
-(* Claim mq-own-term, parts own-term, norm: the head that selects, in block k of query a. *)
+(* Toward claim mq-own-term, part own-term: the head that selects, in block k of query a; that the
+   head on query a alone has the weights own is a lemma. *)
 Theorem mq_own_term_winner : forall (dx dy M N : nat) (η γ1 γ2 Δ ρ low spread D0 : R),
   0 <= γ1 -> 0 < γ2 -> 0 < Δ -> 0 <= spread + Δ ->
   forall (x : 'I_M -> vec 'I_dx) (y : 'I_M -> 'I_N -> vec 'I_dy) (r f : 'I_M -> 'I_N -> R)
@@ -214,7 +215,8 @@ have [x0 x1'] := ξ1; have := pow_incr ξ 1 N (conj (Rlt_le _ _ x0) (Rlt_le _ _ 
 by rewrite pow1; lra.
 Qed.
 
-(* Claim mq-own-term, parts own-term, norm: the head that weighs. *)
+(* Toward claim mq-own-term, part own-term: the head that weighs; that the head on query a alone
+   has the weights own is a lemma. *)
 Theorem mq_own_term_field : forall (dx dy M N : nat) (W : mat dy dx)
     (η γβ ρ spread_Z low_Z C D0 : R),
   0 <= γβ -> 0 <= C ->

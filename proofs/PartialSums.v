@@ -109,8 +109,9 @@ Lemma comb_ext (I : finType) d (a b : I -> R) (y : I -> vec 'I_d) :
   (forall j, a j = b j) -> comb a y = comb b y.
 Proof. by move=> ab; apply: vec_eq => c; apply: eq_bigr => j _; rewrite ab. Qed.
 
-(* Claim partial-sums, part one-more: block N adds nothing but error and eliminates the last
-   response; from block N+1 on every block adds what the first one did. *)
+(* Toward claim partial-sums, part one-more: that the last response is in play before block N, and
+   what that block adds to u, is not stated. From block N+1 on every block adds what the first
+   one did. *)
 Theorem partial_sums_one_more : forall (dx dy N m : nat) (W : mat dy dx)
     (η γ Δ spread spread_Z D B C : R),
   (0 < N)%N -> 0 <= η -> 0 < Δ -> ln 5 <= γ * Δ -> 3 / 2 + 2 * spread / Δ <= B ->

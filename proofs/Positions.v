@@ -31,8 +31,8 @@ by rewrite !E.
 Qed.
 End Identical.
 
-(* Claim nope-needs-a-start, part one-layer; a layer of any heads, with or without a feed-forward
-   layer. Whatever the mask is, every token sees something. *)
+(* Toward claim nope-needs-a-start, part one-layer: for softmax, not for all weights that sum to
+   one; any heads, with or without a feed-forward layer, any mask under which tokens see some. *)
 Theorem nope_needs_a_start_one_layer : forall (T : finType) (sees : rel T) (S : stream)
     (b : block S) (X : T -> token S),
   (forall i, exists j, sees i j) -> (forall i j, X i = X j) ->
@@ -45,7 +45,7 @@ have E : attend sees (heads b) X i = attend sees (heads b) X j.
 by rewrite /transform; case: (layer b) => [f|]; rewrite E.
 Qed.
 
-(* Claim nope-needs-a-start, part depth. *)
+(* Toward claim nope-needs-a-start, part depth: for softmax, not for all weights that sum to one. *)
 Theorem nope_needs_a_start_depth : forall (T : finType) (sees : rel T) (S : stream)
     (bs : list (block S)) (X : T -> token S),
   (forall i, exists j, sees i j) -> (forall i j, X i = X j) ->
@@ -184,7 +184,8 @@ Proof.
 by move=> N s e c s0 ez em; rewrite hat_layer_writes em ez hat_peaks //; ring.
 Qed.
 
-(* Claim hat-one-hot, part partition. *)
+(* Toward claim hat-one-hot, part partition: the hats sum to one; that none is negative is not
+   stated. *)
 Theorem hat_one_hot_partition : forall (n : nat) (z : R),
   (0 < n)%N -> 1 / INR n <= z -> ∑_(t < n) hat t.+1 z = 1.
 Proof.

@@ -252,7 +252,7 @@ rewrite Rplus_0_l Rmult_1_l !Rplus_0_r; apply: eq_bigr => t _.
 by rewrite -/(mq_attention γ1 γ2 x y r (a, s) t) mq_softmax; blocks; ring.
 Qed.
 
-(* Claim mq-outcome, parts error, norm; paper: F.1. *)
+(* Claim mq-outcome, part error; paper: F.1. *)
 Theorem mq_outcome : forall (dx dy M N : nat) (γ1 γ2 Δ ρ low spread D D0 : R)
     (x : 'I_M -> vec 'I_dx) (y : 'I_M -> 'I_N -> vec 'I_dy) (r : 'I_M -> 'I_N -> R)
     (a : 'I_M) (best s : 'I_N),
@@ -292,8 +292,8 @@ Qed.
 
 (* ── Similar queries ────────────────────────────────────────────────────────────────────────── *)
 
-(* Claim mq-duplicates, part growth: the least that γ₁ has to be where two queries tie; claim
-   mq-bound has what is enough. *)
+(* Toward claim mq-duplicates, part growth: the least that γ₁ has to be where two queries tie; what
+   is enough is in the claim mq-bound, and not stated here. *)
 Theorem mq_duplicates_growth : forall (dx dy M N : nat) (γ1 γ2 ε : R) (x : 'I_M -> vec 'I_dx)
     (y : 'I_M -> 'I_N -> vec 'I_dy) (r : 'I_M -> 'I_N -> R) (a b : 'I_M) (i j s : 'I_N),
   0 < ε < 1 / 2 -> a != b -> ‖x a‖ = 1 -> ⟨x a, x b⟩ < 1 -> r a i = r b j ->

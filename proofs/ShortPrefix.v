@@ -84,8 +84,9 @@ rewrite !printed_field_attention // -[RHS](softmax_on_shift _ _ (- (C * a))).
 by apply: eq_softmax_on => l il; rewrite level // e0 !eqs //; ring.
 Qed.
 
-(* Claim short-prefix-recount, part greedy; n_j the entry of the record for j, a count or not. If w
-   leads in r − γ₂n, it gets all the attention in the limit γ₁ → ∞, c = γ₁γ₂. *)
+(* Toward claim short-prefix-recount, part greedy: n_j is the entry of a record that is the same
+   for all γ₁; that the record of round k tends to the counts is not shown. If w leads in r − γ₂n,
+   it gets all the attention in the limit γ₁ → ∞, c = γ₁γ₂. *)
 Theorem short_prefix_recount_greedy : forall (dx dy N : nat) (η γ2 δ : R) (T : finType)
     (sees : rel T) (X : T -> token (ca_stream dx dy N)) (i w : T),
   0 < δ -> X i Ca.one ord0 = 1 -> sees i w ->

@@ -27,7 +27,8 @@ move=> dx dy N γ D x y r v b i v1 yD; apply: Rle_trans (dot_le _ _) _.
 by rewrite v1 Rmult_1_l sel_output sel_softmax; exact: mean_to_point.
 Qed.
 
-(* Claim selection-output, part norm. *)
+(* Toward claim selection-output, part norm: what follows from it; that ‖z‖ is the largest ⟨v, z⟩
+   over unit v, and |⟨v, y_j − y⁺⟩| ≤ D, is not stated. *)
 Theorem selection_output_norm : forall (dx dy N : nat) (γ D : R) (x : vec 'I_dx)
     (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (best i : 'I_N),
   (forall j, ‖y j - y best‖ <= D) ->
@@ -36,7 +37,8 @@ Proof.
 by move=> dx dy N γ D x y r b i yD; rewrite sel_output sel_softmax; exact: mean_to_point.
 Qed.
 
-(* Claim selection-output, part bound. *)
+(* Toward claim selection-output, part bound: of the error; that D(1 − A_max) is at most this is D
+   times the theorem selection_bound. *)
 Theorem selection_output : forall (dx dy N : nat) (γ Δ D : R) (x : vec 'I_dx)
     (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (best i : 'I_N),
   0 <= γ -> (forall j : 'I_N, j != best -> r j + Δ <= r best) ->
@@ -105,7 +107,7 @@ have := Rmult_le_compat_r Δ _ _ (Rlt_le _ _ Δ0) H.
 by rewrite /Rdiv Rmult_assoc Rinv_l ?Rmult_1_r; lra.
 Qed.
 
-(* Claim selection-temperature, parts meets, decreasing, zero: γ ≥ max(0, that logarithm/Δ₁). *)
+(* Claim selection-temperature, parts meets, decreasing: γ ≥ max(0, that logarithm/Δ₁). *)
 Theorem selection_temperature : forall (dx dy N : nat) (γ Δ D ε : R) (x : vec 'I_dx)
     (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (best i : 'I_N),
   (2 <= N)%N -> 0 < Δ -> 0 < ε < D ->
@@ -120,7 +122,7 @@ apply: Rle_trans (selection_output x i γ0 gap yD) _.
 by apply/tolerance_iff.
 Qed.
 
-(* Claim selection-temperature, part meets: there the bound is ε, for every N. *)
+(* Claim selection-temperature, parts meets, zero: there the bound is ε, for every N. *)
 Theorem selection_temperature_meets : forall (n Δ D ε : R),
   0 < n -> 0 < Δ -> 0 < ε < D ->
   let γ := ln (n * (D / ε - 1)) / Δ in
@@ -138,7 +140,7 @@ have -> : D / ε - 1 = (D - ε) / ε by field; lra.
 by field; repeat split; lra.
 Qed.
 
-(* Claim selection-temperature, part decreasing. *)
+(* Claim selection-temperature, parts decreasing, zero: from a negative γ, where it is ε, to 0. *)
 Theorem selection_temperature_decreasing : forall (n Δ D γ γ' : R),
   0 < n -> 0 < Δ -> 0 < D -> γ < γ' ->
   let q := n * exp (- γ * Δ) in
@@ -150,7 +152,7 @@ have e0 := exp_pos (- γ' * Δ); apply: share_lt; first by nra.
 by apply: Rmult_lt_compat_l => //; apply: exp_increasing; nra.
 Qed.
 
-(* Claim selection-temperature, parts zero, smallest: for losers tied at one point at distance D
+(* Claim selection-temperature, part smallest: for losers tied at one point at distance D
    a temperature γ ≥ 0 meets ε exactly from max(0, log((N−1)(D/ε−1))/Δ₁) on. *)
 Theorem selection_temperature_smallest : forall (dx dy N : nat) (γ Δ D ε : R) (x : vec 'I_dx)
     (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (p : vec 'I_dy) (best i : 'I_N),
@@ -168,7 +170,8 @@ have T := @tolerance_iff (INR N - 1) γ Δ D ε n1 Δ0 εD; split=> [/T le|].
 by move=> H; apply/T; exact: Rle_trans (Rmax_r _ _) H.
 Qed.
 
-(* Claim selection-temperature, part free-of-n. *)
+(* Toward claim selection-temperature, part free-of-n: the error is below ε, for γ > 0; that Dξ is
+   at most ε is in the proof only. *)
 Theorem selection_temperature_free_of_n : forall (dx dy N : nat) (γ Δ D ε : R) (x : vec 'I_dx)
     (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (best i : 'I_N),
   0 < Δ -> 0 < ε -> 0 < D -> 0 < γ -> ln (D / ε) / Δ <= γ ->
@@ -190,7 +193,7 @@ Qed.
 
 (* ── Never exact, and ties ──────────────────────────────────────────────────────────────────── *)
 
-(* Claim selection-never-exact, parts positive, never. *)
+(* Claim selection-never-exact, part never; positive as well, for N ≥ 2. *)
 Theorem selection_never_exact : forall (dx dy N : nat) (γ : R) (x : vec 'I_dx)
     (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (i j : 'I_N),
   (2 <= N)%N -> 0 < sel_attention γ x y r i j < 1.
