@@ -157,7 +157,8 @@ def test_the_public_names_have_docstrings(package: ModuleType) -> None:
 
 def test_every_claim_that_a_docstring_names_is_linked(api: ModuleType) -> None:
     ids = frozenset(claim.id for claim in read_claims(ROOT / "book" / "claims.yml"))
+    texts = dict(paper.docstrings(ROOT / "icalign"))
     for mention in paper.mentions(ROOT / "icalign"):
-        text = dict(paper.docstrings(ROOT / "icalign"))[mention.name]
-        linked = set(re.findall(r":claim:`([^`]+)`", "\n".join(api.restructured(text.splitlines(), ids))))
+        restructured = "\n".join(api.restructured(texts[mention.name].splitlines(), ids))
+        linked = set(re.findall(r":claim:`([^`]+)`", restructured))
         assert mention.named <= linked, mention.name

@@ -103,7 +103,7 @@ def source_html(path: Path, theorems: list[kernel.Theorem]) -> str:
         anchor = f' id="{escape(starts[first])}"' if first in starts else ""
         parts.append(f"<span{anchor}>{escape(''.join(lines[first - 1 : end - 1]))}</span>")
     return (
-        f"<h1>{escape(path.name)}</h1><p>Compiled and checked with the rest of <code>proofs/</code> by "
+        f"<h1><code>{escape(path.name)}</code></h1><p>Compiled and checked with the rest of <code>proofs/</code> by "
         f'<code>make proofs</code>.</p><pre class="kernel-source" tabindex="0">{"".join(parts)}</pre>'
     )
 

@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,6 +25,7 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 Scheme = Literal["light", "dark"]
+Part = Literal["all", "contrast", "all but contrast"]  # of the rules of axe-core, see axe.js
 
 WIDTHS = (1280, 390)
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")
@@ -67,6 +69,16 @@ class Survey:
     def add(self, fault: Fault) -> None:
         """Keeps the fault, unless another view has shown it already."""
         self.faults.setdefault(fault)
+
+    def __ior__(self, other: Survey) -> Survey:
+        for fault in other.faults:
+            self.add(fault)
+        for mine, theirs in ((self.ids, other.ids), (self.links, other.links)):
+            for page, names in theirs.items():
+                mine[page] = mine.get(page, set()) | names
+        self.statements |= other.statements
+        self.text |= other.text
+        return self
 
     def of_kind(self, kind: str) -> list[Fault]:
         """The faults of one kind, in the order in which they were seen."""
@@ -133,7 +145,6 @@ def open_page(browser: Browser, origin: str, width: int, seen: list[tuple[str, s
             seen.append((kind, detail))
 
     context = browser.new_context(viewport={"width": width, "height": 900})
-    context.route(outside, lambda route: route.abort())
     context.on("request", lambda it: note("outgoing", it.url, outside.match(it.url)))
     context.on("requestfailed", lambda it: note("request", f"{it.url} {it.failure}", not outside.match(it.url)))
     context.on("response", lambda it: note("request", f"{it.url} {it.status}", it.status >= 400))
@@ -147,43 +158,64 @@ def open_page(browser: Browser, origin: str, width: int, seen: list[tuple[str, s
         context.close()
 
 
-def review(page: Page, schemes: Sequence[Scheme]) -> Iterator[tuple[str, Scheme]]:
-    """What axe-core finds in the open page, with the scheme: every rule in the first, contrast in the others too."""
+def review(page: Page, parts: dict[Scheme, Part]) -> Iterator[tuple[str, Scheme]]:
+    """What axe-core finds in the open page, with the scheme: in each scheme the part of its rules that is asked for."""
     page.evaluate(AXE)
-    for scheme in schemes:
+    for scheme, part in parts.items():
         page.emulate_media(color_scheme=scheme)
-        rules = None if scheme == schemes[0] else ["color-contrast"]
-        yield from ((detail, scheme) for detail in page.evaluate(REVIEW, rules))
+        yield from ((detail, scheme) for detail in page.evaluate(REVIEW, part))
 
 
-def survey(browser: Browser, folder: Path, claims: Sequence[str] = ()) -> Survey:
+def asked(path: str, pages: Sequence[str], width: int, schemes: Sequence[Scheme]) -> dict[Scheme, Part]:
+    """What axe-core is asked about a page in each scheme, with nothing asked twice that has one answer.
+
+    The pages of proofs are made alike: it sees the first. Colours do not change with the width: contrast is judged on
+    wide pages, and narrow on the first one only, for the parts of the theme that are seen on narrow pages alone.
+    """
+    first, second = schemes
+    if path.startswith("proofs/") and path != next(page for page in pages if page.startswith("proofs/")):
+        return {}
+    if width == WIDTHS[0] or path == pages[0]:
+        return {first: "all", second: "contrast"}
+    return {first: "all but contrast"}
+
+
+def survey(folder: Path, claims: Sequence[str] = ()) -> Survey:
     """Opens every page of the folder: loaded wide in light and narrow in dark, then seen in the other scheme too."""
+    executable = find_browser() or cannot_look("no Chromium or Chrome is installed (apt-get install chromium)")
+    found = Survey()
+    with ThreadPoolExecutor(len(WIDTHS)) as pool:  # a browser a width: the two share nothing
+        look = partial(_look, executable, folder, claims)
+        for seen in pool.map(look, WIDTHS, (SCHEMES, SCHEMES[::-1])):
+            found |= seen
+    _follow_links(folder, found)
+    return found
+
+
+def _look(executable: str, folder: Path, claims: Sequence[str], width: int, schemes: Sequence[Scheme]) -> Survey:
+    """What one width shows: each page loaded in the first scheme, then seen in the second too."""
     found, seen = Survey(), list[tuple[str, str]]()
     pages = pages_of(folder)
-    alike = [path for path in pages if path.startswith("proofs/")][1:]  # axe looks at the first of these
-    with serve(folder) as origin:
-        for width, schemes in zip(WIDTHS, (SCHEMES, SCHEMES[::-1]), strict=True):
-            with open_page(browser, origin, width, seen) as page:
-                for path in pages:
-                    page.emulate_media(color_scheme=schemes[0])
-                    page.goto(f"{origin}/{path}")
-                    for scheme in schemes:
-                        page.emulate_media(color_scheme=scheme)
-                        look = page.evaluate(LOOK, {"claims": list(claims), "scheme": scheme})
-                        for kind, detail in look["faults"]:
-                            found.add(Fault(kind, path, detail, f"{width} px, {scheme}"))
-                    reviewed = [] if path in alike else review(page, schemes[::-1])  # last: it thins the page out
-                    for detail, scheme in reviewed:
-                        found.add(Fault("axe", path, detail, f"{width} px, {scheme}"))
-                    page.goto("about:blank")  # what the browser has to say about the page comes before this is done
-                    for kind, detail in seen:
-                        found.add(Fault(kind, path, detail.replace(origin, ""), f"{width} px"))
-                    seen.clear()
-                    found.ids[path] = set(look["ids"])
-                    found.links[path] = {link.removeprefix(f"{origin}/") for link in look["links"]}
-                    found.text[path] = look["text"]
-                    found.statements |= look["statements"]
-    _follow_links(folder, found)
+    with launch(executable) as browser, serve(folder) as origin, open_page(browser, origin, width, seen) as page:
+        for path in pages:
+            page.emulate_media(color_scheme=schemes[0])
+            page.goto(f"{origin}/{path}")
+            for scheme in schemes:
+                page.emulate_media(color_scheme=scheme)
+                look = page.evaluate(LOOK, {"claims": list(claims), "scheme": scheme})
+                for kind, detail in look["faults"]:
+                    found.add(Fault(kind, path, detail, f"{width} px, {scheme}"))
+            parts = asked(path, pages, width, schemes[::-1])
+            for detail, scheme in review(page, parts) if parts else ():  # last: it thins the page out
+                found.add(Fault("axe", path, detail, f"{width} px, {scheme}"))
+            page.goto("about:blank")  # what the browser has to say about the page comes before this is done
+            for kind, detail in seen:
+                found.add(Fault(kind, path, detail.replace(origin, ""), f"{width} px"))
+            seen.clear()
+            found.ids[path] = set(look["ids"])
+            found.links[path] = {link.removeprefix(f"{origin}/") for link in look["links"]}
+            found.text[path] = look["text"]
+            found.statements |= look["statements"]
     return found
 
 

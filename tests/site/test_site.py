@@ -20,8 +20,8 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
-def seen(browser: Browser, site: Path) -> Survey:
-    return survey(browser, site, claims=CLAIMS)
+def seen(site: Path) -> Survey:
+    return survey(site, claims=CLAIMS)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -65,8 +65,8 @@ def test_only_notebooks_open_elsewhere(browser: Browser, addressed: Path) -> Non
         assert page.get_by_role("button", name="Launch interactive content").count() == 0
 
 
-def test_with_its_links_the_site_has_no_faults(browser: Browser, addressed: Path) -> None:
-    faults = survey(browser, addressed).faults
+def test_with_its_links_the_site_has_no_faults(addressed: Path) -> None:
+    faults = survey(addressed).faults
     assert not faults, "\n" + "\n".join(map(str, faults))
 
 

@@ -6,7 +6,6 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
 from sitecheck import KINDS, Survey, cannot_look, pages_of, survey
 
 pytestmark = pytest.mark.browser
@@ -89,7 +88,7 @@ def path_of(sample: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def seen(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Survey:
+def seen(tmp_path_factory: pytest.TempPathFactory) -> Survey:
     """The survey of a site that has each sample on a page of its own."""
     site = tmp_path_factory.mktemp("site")
     bodies = {sample: body for sample, (_, body) in FAULTS.items()} | SOUND
@@ -100,7 +99,7 @@ def seen(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Survey:
     assert package and package.origin
     (site / "_static").mkdir()
     (site / "_static" / "mathjax").symlink_to(Path(package.origin).parent / "static" / "mathjax")
-    return survey(browser, site, claims=["claim"])
+    return survey(site, claims=["claim"])
 
 
 @pytest.mark.parametrize("sample", SOUND)
