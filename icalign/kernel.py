@@ -19,6 +19,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import yaml
+
 # What the real numbers of Rocq's library rest on; no theorem may use more.
 AXIOMS = (
     "ClassicalDedekindReals.sig_forall_dec",
@@ -196,6 +198,14 @@ def without_mutant(proofs: Path) -> list[str]:
     """The theorems of which no mutant is refuted."""
     mutated = {mutant.of for mutant in mutants(proofs)}
     return [theorem.name for theorem in all_tagged(proofs) if theorem.name not in mutated]
+
+
+def blocked(proofs: Path) -> dict[str, str]:
+    """What keeps the kernel from the rest of a claim that it has begun, by claim: ``proofs/open.yml``."""
+    found = yaml.safe_load((proofs / "open.yml").read_text(encoding="utf-8"))
+    if not isinstance(found, dict) or not all(isinstance(text, str) for pair in found.items() for text in pair):
+        raise KernelError("proofs/open.yml: a mapping from claims to sentences was expected")
+    return found
 
 
 def pins(proofs: Path) -> dict[str, list[str]]:

@@ -86,15 +86,27 @@ Theorem pl_normalised_first_place : forall (n : nat) (s : 'I_n.+1 -> R),
   ∑_(k < n.+1) (exp (s k) / ∑_(j < n.+1) exp (s j)) = 1.
 Proof. by move=> n s; exact: (softmax_sum s ord0). Qed.
 
-(* Claim pl-normalised, part exhaustive; the probabilities of all rankings sum to one. *)
-Theorem pl_normalised : forall (N : nat) (s : 'I_N -> R), ∑_(τ : {perm 'I_N}) P_PL s τ = 1.
+(* Claim pl-normalised, part induction: lift_perm ord0 i σ ranks i first, and the others, numbered
+   around i, as σ does. *)
+Theorem pl_normalised_induction : forall (n : nat) (s : 'I_n.+1 -> R),
+  (forall (i : 'I_n.+1) (σ : {perm 'I_n}),
+     P_PL s (lift_perm ord0 i σ)
+     = exp (s i) / ∑_j exp (s j) * P_PL (fun j => s (lift i j)) σ)
+  /\ ((forall s' : 'I_n -> R, ∑_(σ : {perm 'I_n}) P_PL s' σ = 1) ->
+      ∑_(τ : {perm 'I_n.+1}) P_PL s τ = 1).
 Proof.
-elim=> [|n IH] s.
-  rewrite (big_pred1 1%g); first by rewrite /P_PL big_ord0.
-  by move=> τ; apply/esym/eqP/permP; case.
+move=> n s; split=> [i σ|IH]; first exact: P_PL_choose.
 rewrite (sum_choose ord0 predT) -(softmax_sum s ord0); apply: eq_bigr => i _.
 under eq_bigr => σ _ do rewrite P_PL_choose.
 by rewrite sum_scal IH Rmult_1_r.
+Qed.
+
+(* Claim pl-normalised, part exhaustive; the probabilities of all rankings sum to one. *)
+Theorem pl_normalised : forall (N : nat) (s : 'I_N -> R), ∑_(τ : {perm 'I_N}) P_PL s τ = 1.
+Proof.
+elim=> [|n IH] s; last by have [_] := pl_normalised_induction s; exact.
+rewrite (big_pred1 1%g); first by rewrite /P_PL big_ord0.
+by move=> τ; apply/esym/eqP/permP; case.
 Qed.
 
 (* Claim pl-shift, part shift; a common shift of all scores changes nothing. *)

@@ -1,7 +1,7 @@
 (* Chapter 5, Theorem 3.2: on two responses two heads and no feed-forward layer make one gradient
    step, with an error that is known exactly. *)
 
-From Coq Require Import Reals Lra.
+From Coq Require Import Reals Lra FunctionalExtensionality.
 From mathcomp Require Import all_ssreflect fingroup perm.
 From Icalign Require Import Sums Vectors Rankings AlignmentTask GradientStep Weights Spacing.
 From Icalign Require Import Transformer Block BlockErrors Turns Theorem33.
@@ -105,8 +105,37 @@ case=> d; apply: eq_bigr => j _; congr (_ * _); last by blocks; ring.
 by apply: eq_softmax => l; exact: bt_two_heads_rewards.
 Qed.
 
+(* Claim bt-two-heads, part update; paper: Theorem 3.2. The tokens move by −ΔW x in the row y, up to
+   the error of what the winner head finds, and not in the other rows. *)
+Theorem bt_two_heads_update : forall (dx dy : nat) (W : mat dy dx) (η γ : R) (x : vec 'I_dx)
+    (y : 'I_2 -> vec 'I_dy) (r : 'I_2 -> R) (τ : {perm 'I_2}) (i : 'I_2),
+  ‖x‖ = 1 ->
+  let X := bt_prompt x y r in
+  let out := run full [:: bt_block W η γ] X i in
+  let found := comb (attention full (bt_winner dx dy η γ) X i) y in
+  let ΔW := ((- η) *: gradient W x y τ)%V in
+  (out Bt.y = y i - ΔW *v x - (2 * η) *: (found - y (τ ord0)))%V
+  /\ (forall a, a <> Bt.y -> out a = X i a).
+Proof.
+move=> dx dy W η γ x y r τ i x1 X out found ΔW; split; last first.
+  move=> a ay; apply: functional_extensionality => c.
+  rewrite /out /run /= /transform /= /attend !big_cons big_nil /head_output.
+  by case: a ay c => // _ c; blocks; ring.
+have -> : found = comb (softmax (fun j => γ * r j)) y.
+  apply: vec_eq => c; apply: eq_bigr => j _; congr (_ * _).
+  by apply: eq_softmax => l; exact: bt_two_heads_rewards.
+have mean : comb (softmax (fun j => score W x (y j))) y = tail_mean W x y τ ord0.
+  rewrite -live_mean; apply: vec_eq => c; apply: eq_bigr => j _; congr (_ * _).
+  rewrite -(softmax_on_shift _ _ (- ‖W *v x‖²)) -softmax_on_all /softmax_on /=.
+  by congr (_ / _); [|apply: eq_bigr => l _]; rewrite pl_shift_reduced.
+rewrite /out /ΔW bt_output gradient_step_terms // mean.
+have -> : first_terms η W x y τ (2 - 1) = ((2 * η) *: (y (τ ord0) - tail_mean W x y τ ord0))%V.
+  by apply: vec_eq => c; rewrite /first_terms /vsum (big_pred1 ord0) //; case=> [[|[|k]]].
+by apply: vec_eq => c; rewrite /vadd /vsub /vscal; ring.
+Qed.
+
 (* Claim bt-two-heads, part error; paper: Theorem 3.2. The response at every token becomes
-   y_i − ΔW x, up to an error of exactly this length; that the other rows stay is not stated. *)
+   y_i − ΔW x, up to an error of exactly this length. *)
 Theorem bt_two_heads : forall (dx dy : nat) (W : mat dy dx) (η γ : R),
   0 <= η ->
   forall (x : vec 'I_dx) (y : 'I_2 -> vec 'I_dy) (r : 'I_2 -> R) (τ : {perm 'I_2}) (i : 'I_2),
@@ -119,20 +148,17 @@ Theorem bt_two_heads : forall (dx dy : nat) (W : mat dy dx) (η γ : R),
   = 2 * η * ‖y other - y best‖ / (1 + exp (γ * (r best - r other))).
 Proof.
 move=> dx dy W η γ η0 x y r τ i x1 out ΔW b o.
-rewrite /out /ΔW bt_output gradient_step_terms //.
 have other j : j != b -> j = o.
   rewrite -(permKV τ j) /b /o !(inj_eq perm_inj) => j0; congr (τ _); apply/val_inj => /=.
   by case: (τ^-1%g j) j0 => [[|[|k]]].
-have mean : comb (softmax (fun j => score W x (y j))) y = tail_mean W x y τ ord0.
-  rewrite -live_mean; apply: vec_eq => c; apply: eq_bigr => j _; congr (_ * _).
-  rewrite -(softmax_on_shift _ _ (- ‖W *v x‖²)) -softmax_on_all /softmax_on /=.
-  by congr (_ / _); [|apply: eq_bigr => l _]; rewrite pl_shift_reduced.
-have -> : first_terms η W x y τ (2 - 1) = ((2 * η) *: (y b - tail_mean W x y τ ord0))%V.
-  by apply: vec_eq => c; rewrite /first_terms /vsum (big_pred1 ord0) //; case=> [[|[|k]]].
-rewrite mean; set m := tail_mean _ _ _ _ _; set v := comb _ y.
-have -> : (y i + (2 * η) *: (m - v) - (y i - (2 * η) *: (y b - m)) = (- (2 * η)) *: (v - y b))%V.
-  by apply: vec_eq => c; rewrite /vadd /vsub /vscal; ring.
+have [E _] := @bt_two_heads_update _ _ W η γ x y r τ i x1; rewrite /out E -/ΔW -/b.
+set v := comb _ y.
+have -> : (y i - ΔW *v x - (2 * η) *: (v - y b) - (y i - ΔW *v x) = (- (2 * η)) *: (v - y b))%V.
+  by apply: vec_eq => c; rewrite /vsub /vscal; ring.
 rewrite vnorm_scal Rabs_Ropp Rabs_pos_eq; last by lra.
+have -> : v = comb (softmax (fun j => γ * r j)) y.
+  apply: vec_eq => c; apply: eq_bigr => j _; congr (_ * _).
+  by apply: eq_softmax => l; exact: bt_two_heads_rewards.
 rewrite (mean_to_point_sharp (p := y o) _ (w := b)) => [|j jb]; last by rewrite (other j).
 rewrite softmax_miss /share; have -> : crowd (fun j => γ * r j) b = / exp (γ * (r b - r o)).
   have ob : o != b by rewrite /o /b (inj_eq perm_inj).

@@ -104,29 +104,61 @@ have -> : low = ∑_l (A l * low) by rewrite sum_scalr A1; ring.
 by apply: sum_le => l _; have := lr l; have := A0 l; nra.
 Qed.
 
-(* Toward claim elimination-step, part mean: r⁺ as the sum that the winner head writes; that the row
-   top holds it is a lemma. *)
-Theorem elimination_step_mean : forall (dx dy N : nat) (η γ Δ spread low : R)
-    (X : 'I_N -> token (el_stream dx dy)) (i j : 'I_N),
-  (forall l, low <= X l El.r ord0 <= low + spread) ->
-  X j El.r ord0
-  - ∑_l (attention full (winner_head dx dy η γ Δ spread) X i l * X l El.r ord0) <= spread.
+(* What the heads put into the row top: the mean of the rewards under the winner head's weights. *)
+Lemma attend_top dx dy (W : mat dy dx) (η γ Δ spread B C : R) (T : finType) (sees : rel T)
+    (X : T -> token (el_stream dx dy)) (i : T) :
+  attend sees (heads (el_block W η γ Δ spread B C)) X i El.top ord0
+  = X i El.top ord0
+    + ∑_l (attention sees (winner_head dx dy η γ Δ spread) X i l * X l El.r ord0).
 Proof.
-move=> dx dy N η γ Δ spread low X i j lr; apply: (@mean_reward _ _ _ low) => //.
-  by move=> l; apply: Rlt_le; exact: softmax_gt0.
-exact: softmax_sum i.
+pose A j := attention sees (winner_head dx dy η γ Δ spread) X i j.
+pose found : token (el_winner_values dy) := fun v =>
+  match v with El.response => fun c => ∑_j (A j * X j El.y c)
+  | El.reward => fun c => ∑_j (A j * X j El.r c) end.
+rewrite /attend /= !big_cons big_nil /head_output (eq_apply found).
+  by blocks; rewrite /found /A; ring.
+by case=> d; apply: eq_bigr => j _; rewrite -/(A j); congr (_ * _); blocks; ring.
 Qed.
 
-(* Toward claim elimination-step, part flagged: it asks for r_j − r⁺ ≤ spread, which a lemma
-   gives. *)
-Theorem elimination_step_flagged : forall (dx dy : nat) (Δ spread B : R)
-    (e : token (el_stream dx dy)),
-  0 < Δ -> 3 / 2 + 2 * spread / Δ <= B -> e El.flag ord0 = 1 ->
-  e El.r ord0 - e El.top ord0 <= spread ->
-  feed (eliminate dx dy Δ B) e El.flag ord0 = 1.
+(* Claim elimination-step, part mean: what the block puts into the row top, on any tokens. *)
+Theorem elimination_step_mean : forall (dx dy : nat) (W : mat dy dx) (η γ Δ spread B C low : R)
+    (T : finType) (X : T -> token (el_stream dx dy)) (i j : T),
+  (forall l, low <= X l El.r ord0 <= low + spread) -> X i El.top ord0 = 0 ->
+  let A := attention full (winner_head dx dy η γ Δ spread) X i in
+  let top := attend full (heads (el_block W η γ Δ spread B C)) X i El.top ord0 in
+  (forall l, 0 <= A l) /\ ∑_l A l = 1 /\ top = ∑_l (A l * X l El.r ord0)
+  /\ X j El.r ord0 - top <= spread.
 Proof.
-move=> dx dy Δ spread B e Δ0 BR f1 far; rewrite feed_flag; last by lra.
-by rewrite f1 (clip_flagged _ far BR) //; lra.
+move=> dx dy W η γ Δ spread B C low T X i j lr t0 A top.
+have A0 l : 0 <= A l by apply: Rlt_le; exact: softmax_gt0.
+have A1 : ∑_l A l = 1 by exact: softmax_sum i.
+have tE : top = ∑_l (A l * X l El.r ord0) by rewrite /top attend_top t0 Rplus_0_l.
+by do 3 split=> //; rewrite tE; exact: (@mean_reward _ _ _ low).
+Qed.
+
+Lemma transform_flag dx dy (W : mat dy dx) (η γ Δ spread B C : R) (T : finType) (sees : rel T)
+    (X : T -> token (el_stream dx dy)) (i : T) : Δ <> 0 ->
+  let top := attend sees (heads (el_block W η γ Δ spread B C)) X i El.top ord0 in
+  transform sees (el_block W η γ Δ spread B C) X i El.flag ord0
+  = X i El.flag ord0 + clip (clip_at Δ B top (X i El.r ord0) (X i El.flag ord0)).
+Proof.
+move=> Δ0; pose e := attend sees (heads (el_block W η γ Δ spread B C)) X i.
+rewrite -[transform _ _ _ _]/(feed (eliminate dx dy Δ B) e) feed_flag //.
+have [-> ->] : e El.r ord0 = X i El.r ord0 /\ e El.flag ord0 = X i El.flag ord0; last by [].
+by rewrite /e /attend /= !big_cons big_nil /head_output; split; blocks; ring.
+Qed.
+
+(* Claim elimination-step, part flagged: on any tokens whose rewards lie in an interval of length
+   spread. *)
+Theorem elimination_step_flagged : forall (dx dy : nat) (W : mat dy dx)
+    (η γ Δ spread B C low : R) (T : finType) (X : T -> token (el_stream dx dy)) (i : T),
+  0 < Δ -> 3 / 2 + 2 * spread / Δ <= B -> (forall l, low <= X l El.r ord0 <= low + spread) ->
+  X i El.top ord0 = 0 -> X i El.flag ord0 = 1 ->
+  transform full (el_block W η γ Δ spread B C) X i El.flag ord0 = 1.
+Proof.
+move=> dx dy W η γ Δ spread B C low T X i Δ0 BR lr t0 f1.
+have far := proj2 (proj2 (proj2 (@elimination_step_mean _ _ W η γ Δ _ B C _ _ X i i lr t0))).
+by rewrite transform_flag ?f1 ?(clip_flagged Δ0 far BR) //; lra.
 Qed.
 
 (* Claim elimination-step, part mean-needed: without it a flag that is 1 may move, to 3/2. *)

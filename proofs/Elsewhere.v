@@ -163,8 +163,39 @@ Qed.
 
 (* ── Neighbours that the other ranking has the other way round ──────────────────────────────── *)
 
-(* The number of pairs that two rankings order differently. *)
-Lemma closer (k l : 'I_N) τ σ : l = k.+1 :> nat -> (σ^-1%g (τ l) < σ^-1%g (τ k))%N ->
+(* One swap of neighbours is at distance one. *)
+Lemma kendall_swapped (k l : 'I_N) τ : l = k.+1 :> nat -> kendall τ (swapped k l τ) = 1%N.
+Proof.
+move=> lk; suff E : [set p : 'I_N * 'I_N | (τ^-1%g p.1 < τ^-1%g p.2)%N
+    && ((swapped k l τ)^-1%g p.2 < (swapped k l τ)^-1%g p.1)%N] = [set (τ k, τ l)].
+  by rewrite /kendall E cards1.
+apply/setP => [[i j]]; rewrite !inE /= !swapped_place xpair_eqE -[i](permKV τ) -[j](permKV τ).
+rewrite !permK !(inj_eq perm_inj); move: (τ^-1%g i) (τ^-1%g j) => p q.
+have kl : (k < l)%N by rewrite lk.
+have kl' : (k == l) = false by rewrite -val_eqE ltn_eqF.
+case: tpermP => [->|->|/eqP qk /eqP ql]; case: tpermP => [->|->|/eqP pk /eqP pl].
+all: rewrite ?eqxx ?kl' ?(eq_sym l k) ?kl' ?ltnn ?andbF //=.
+- by rewrite ltnNge (ltnW kl).
+- by apply/negP => /andP [pk' lp]; have := ltn_trans lp pk'; rewrite ltnNge (ltnW kl).
+- by rewrite kl.
+- rewrite (negbTE pk) /=; apply/negP => /andP []; rewrite lk ltnS => a b.
+  by have := leq_ltn_trans a b; rewrite ltnn.
+- rewrite (negbTE ql) /=; apply/negP => /andP []; rewrite lk ltnS => a b.
+  by have := leq_ltn_trans b a; rewrite ltnn.
+- by apply/negP => /andP [lq qk']; have := ltn_trans lq qk'; rewrite ltnNge (ltnW kl).
+- by rewrite (negbTE pk) /=; apply/negP => /andP [a b]; have := ltn_trans a b; rewrite ltnn.
+Qed.
+
+Lemma kendall_triangle τ ρ σ : (kendall τ σ <= kendall τ ρ + kendall ρ σ)%N.
+Proof.
+rewrite /kendall; apply: leq_trans (leq_card_setU _ _); apply: subset_leq_card.
+apply/subsetP => [[i j]]; rewrite !inE /= => /andP [ij ji]; rewrite ij ji andbT /=.
+case: (ltngtP (ρ^-1%g j) (ρ^-1%g i)) => // /val_inj /perm_inj E.
+by move: ij; rewrite E ltnn.
+Qed.
+
+(* The other ranking is nearer by one after the swap. *)
+Lemma nearer (k l : 'I_N) τ σ : l = k.+1 :> nat -> (σ^-1%g (τ l) < σ^-1%g (τ k))%N ->
   (kendall (swapped k l τ) σ < kendall τ σ)%N.
 Proof.
 move=> lk out; rewrite /kendall; apply: proper_card; apply/properP; split; last first.
@@ -182,6 +213,13 @@ case: tpermP => [->|->|/eqP pk /eqP pl]; case: tpermP => [->|->|/eqP qk /eqP ql]
 - by rewrite [in X in _ -> _ -> X]ltn_neqAle eq_sym -lk ql lk => ->.
 - by rewrite ltnS leq_eqVlt val_eqE (negbTE pk).
 - by move=> /ltnW; rewrite ltnS.
+Qed.
+
+Lemma closer (k l : 'I_N) τ σ : l = k.+1 :> nat -> (σ^-1%g (τ l) < σ^-1%g (τ k))%N ->
+  kendall τ σ = (kendall (swapped k l τ) σ).+1.
+Proof.
+move=> lk out; apply/eqP; rewrite eqn_leq (nearer lk out) andbT.
+by have := kendall_triangle τ (swapped k l τ) σ; rewrite kendall_swapped.
 Qed.
 
 (* A ranking with no such neighbours is the other one. *)
@@ -232,6 +270,19 @@ apply/eqP; rewrite cards_eq0; apply/eqP/setP => p; rewrite !inE; apply/negP => /
 by have := ltn_trans lt gt; rewrite ltnn.
 Qed.
 
+(* One such swap after another. *)
+Lemma kendall_chain τ σ : exists ps : seq ('I_N * 'I_N),
+  size ps = kendall τ σ /\ all (fun p : 'I_N * 'I_N => p.2 == p.1.+1 :> nat) ps
+  /\ foldl (fun ρ p => swapped p.1 p.2 ρ) τ ps = σ.
+Proof.
+move: {2}(kendall τ σ) (erefl (kendall τ σ)) => K; elim: K τ => [|K IH] τ KE.
+all: case: (eqVneq τ σ) => [E|/eqP ne];
+  first by move: KE; rewrite E kendall_same // => _; exists [::].
+all: have [k [l [lk out]]] := neighbours ne; move: KE; rewrite (closer lk out) // => -[KE].
+have [ps [size_ps [nbs last]]] := IH _ KE; exists ((k, l) :: ps).
+by rewrite /= size_ps nbs lk eqxx.
+Qed.
+
 Lemma kendall_bound τ σ :
   ‖ranked_step η W x y τ - ranked_step η W x y σ‖ <= 2 * η * D * INR (kendall τ σ).
 Proof.
@@ -239,7 +290,7 @@ move: {2}(kendall τ σ) (leqnn (kendall τ σ)) => K; elim: K τ => [|K IH] τ 
 all: case: (eqVneq τ σ) => [->|/eqP ne];
   first by rewrite kendall_same Rmult_0_r /vnorm (_ : ‖_‖² = 0) ?sqrt_0; [exact: Rle_refl |
     apply: sum_eq0 => c _; rewrite /vsub; ring].
-all: have [k [l [lk out]]] := neighbours ne; have lt := closer lk out.
+all: have [k [l [lk out]]] := neighbours ne; have lt := nearer lk out.
   by have := leq_trans lt le; rewrite ltn0.
 set τ' := swapped k l τ in lt.
 have -> : (ranked_step η W x y τ - ranked_step η W x y σ
@@ -280,14 +331,25 @@ Theorem noise_kendall_one_swap : forall (m n N : nat) (η D : R) (W : mat m n) (
   ‖ranked_step η W x y (swapped k l τ) - ranked_step η W x y τ‖ <= 2 * η * D.
 Proof. by move=> *; exact: swap_bound. Qed.
 
-(* Toward claim noise-kendall, part path: the bound; the chain of swaps is in its proof only. *)
+(* Claim noise-kendall, part path: as many swaps of neighbours as the Kendall distance make one
+   ranking the other. *)
+Theorem noise_kendall_chain : forall (N : nat) (τ τ' : {perm 'I_N}),
+  exists swaps : seq ('I_N * 'I_N),
+    size swaps = kendall τ τ'
+    /\ all (fun p : 'I_N * 'I_N => p.2 == p.1.+1 :> nat) swaps
+    /\ foldl (fun ρ p => swapped p.1 p.2 ρ) τ swaps = τ'.
+Proof. by move=> N τ τ'; exact: kendall_chain. Qed.
+
+(* Claim noise-kendall, part path: the tail of all responses is common, and the bound. *)
 Theorem noise_kendall : forall (m n N : nat) (η D : R) (W : mat m n) (x : vec 'I_n)
     (y : 'I_N -> vec 'I_m) (τ τ' : {perm 'I_N}),
   ‖x‖ = 1 -> 0 <= η -> (forall i j, ‖y i - y j‖ <= D) ->
-  ‖ranked_step η W x y τ - ranked_step η W x y τ'‖
-  <= 2 * η * D * INR (minn (kendall τ τ') (N - 1)).
+  (forall k : 'I_N, k = 0%N :> nat -> tail_mean W x y τ k = tail_mean W x y τ' k)
+  /\ ‖ranked_step η W x y τ - ranked_step η W x y τ'‖
+     <= 2 * η * D * INR (minn (kendall τ τ') (N - 1)).
 Proof.
-move=> m n N η D W x y τ τ' x1 η0 yD; rewrite /minn; case: ifP => _; first exact: kendall_bound.
+move=> m n N η D W x y τ τ' x1 η0 yD; split=> [k|]; first exact: tail_mean_first.
+rewrite /minn; case: ifP => _; first exact: kendall_bound.
 exact: tails_bound.
 Qed.
 
@@ -298,41 +360,43 @@ Theorem noise_kendall_attained : forall (m n N : nat) (η D : R) (W : mat m n) (
   kendall τ (swapped k l τ) = 1%N
   /\ ‖ranked_step η W x y τ - ranked_step η W x y (swapped k l τ)‖ = 2 * η * D.
 Proof.
-move=> m n N η D W x y τ k l x1 η0 lk lN yD; split.
-  suff E : [set p : 'I_N * 'I_N | (τ^-1%g p.1 < τ^-1%g p.2)%N
-      && ((swapped k l τ)^-1%g p.2 < (swapped k l τ)^-1%g p.1)%N] = [set (τ k, τ l)].
-    by rewrite /kendall E cards1.
-  apply/setP => [[i j]]; rewrite !inE /= !swapped_place xpair_eqE -[i](permKV τ) -[j](permKV τ).
-  rewrite !permK !(inj_eq perm_inj); move: (τ^-1%g i) (τ^-1%g j) => p q.
-  have kl : (k < l)%N by rewrite lk.
-  have kl' : (k == l) = false by rewrite -val_eqE ltn_eqF.
-  case: tpermP => [->|->|/eqP qk /eqP ql]; case: tpermP => [->|->|/eqP pk /eqP pl].
-  all: rewrite ?eqxx ?kl' ?(eq_sym l k) ?kl' ?ltnn ?andbF //=.
-  - by rewrite ltnNge (ltnW kl).
-  - by apply/negP => /andP [pk' lp]; have := ltn_trans lp pk'; rewrite ltnNge (ltnW kl).
-  - by rewrite kl.
-  - rewrite (negbTE pk) /=; apply/negP => /andP []; rewrite lk ltnS => a b.
-    by have := leq_ltn_trans a b; rewrite ltnn.
-  - rewrite (negbTE ql) /=; apply/negP => /andP []; rewrite lk ltnS => a b.
-    by have := leq_ltn_trans b a; rewrite ltnn.
-  - by apply/negP => /andP [lq qk']; have := ltn_trans lq qk'; rewrite ltnNge (ltnW kl).
-  - by rewrite (negbTE pk) /=; apply/negP => /andP [a b]; have := ltn_trans a b; rewrite ltnn.
+move=> m n N η D W x y τ k l x1 η0 lk lN yD; split; first exact: kendall_swapped.
 rewrite vnorm_minus swap_difference // !tail_mean_last // vnorm_scal Rabs_pos_eq; last by lra.
 by rewrite /swapped permM tpermR vnorm_minus yD.
 Qed.
 
 (* ── Rankings drawn from the model's own law ────────────────────────────────────────────────── *)
 
-(* Toward claim noise-kendall, part first-place: the first term, y_j − μ₁ where j is in the first
-   place; that it is there with this probability is not said. *)
-Theorem noise_kendall_first_place : forall (m N : nat) (y : 'I_N -> vec 'I_m) (s : 'I_N -> R)
-    (c : 'I_m),
-  ∑_j (softmax s j * (y j - comb (softmax s) y)%V c) = 0.
+(* Claim noise-kendall, part first-place: under the model's own law j is in the first place with
+   probability softmax s_j, and y_j − μ₁ has mean zero. *)
+Theorem noise_kendall_first_place : forall (m n N : nat) (W : mat m n) (x : vec 'I_n)
+    (y : 'I_N.+1 -> vec 'I_m),
+  let s j := score W x (y j) in
+  (forall j, ∑_(τ : {perm 'I_N.+1} | τ ord0 == j) P_PL s τ = softmax s j)
+  /\ comb (P_PL s) (fun τ => y (τ ord0) - tail_mean W x y τ ord0)%V = vzero.
 Proof.
-move=> m N y s c; case: N y s => [|N'] y s; first by rewrite big_ord0.
-rewrite (eq_bigr (fun j => softmax s j * y j c - softmax s j * comb (softmax s) y c)).
-  by rewrite sum_sub sum_scalr (softmax_sum s ord0) /comb; ring.
-by move=> j _; rewrite /vsub; ring.
+move=> m n N W x y s.
+have first j : ∑_(τ : {perm 'I_N.+1} | τ ord0 == j) P_PL s τ = softmax s j.
+  pose ρ : {perm 'I_N.+1} := tperm ord0 j; have := pl_top_k 1 s ρ.
+  rewrite (big_pred1 ord0) => [|k]; last by rewrite ltnS leqn0.
+  rewrite tpermL => E.
+  transitivity (exp (s j) / ∑_(l < N.+1 | (0 <= l)%N) exp (s (ρ l))).
+    rewrite -E; apply: eq_bigl => τ; apply/eqP/forallP => [τj k|H].
+      apply/implyP; rewrite ltnS leqn0 => k0; rewrite (_ : k = ord0) ?tpermL ?τj //.
+      exact/val_inj/eqP.
+    by have := H ord0; rewrite tpermL => /eqP.
+  by rewrite /softmax; congr (_ / _); rewrite [RHS](reindex_inj (@perm_inj _ ρ)).
+split=> //; apply: vec_eq => c; rewrite /comb /vzero.
+have mean τ : tail_mean W x y τ ord0 c = comb (softmax s) y c.
+  rewrite tail_mean_set -sum_div; apply: eq_bigr => j _.
+  have swap a b q : a * b / q = a / q * b by rewrite /Rdiv; ring.
+  exact: swap.
+rewrite (eq_bigr (fun τ => P_PL s τ * y (τ ord0) c - P_PL s τ * comb (softmax s) y c)).
+  rewrite sum_sub sum_scalr pl_normalised Rmult_1_l.
+  rewrite (partition_big (fun τ : {perm 'I_N.+1} => τ ord0) predT) //= /comb -sum_sub.
+  apply: sum_eq0 => j _; rewrite -first -sum_scalr.
+  by apply: Rminus_diag_eq; apply: eq_bigr => τ /eqP ->.
+by move=> τ _; rewrite /vsub mean; ring.
 Qed.
 
 (* Claim noise-kendall, part exhaustive: in the mean over all rankings the gradient is zero. *)

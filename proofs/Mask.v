@@ -295,10 +295,9 @@ End Induction.
 
 (* ── The claims ─────────────────────────────────────────────────────────────────────────────── *)
 
-(* Toward claim mask-selection, part margins: that the record is never negative is assumed here and
-   shown by a lemma. From the matrices, for any record of token i that is nearly
-   exact: no entry is negative, or further from the mask of the first k places than N − 1 misses. *)
-Theorem mask_selection_margins : forall (dx dy N : nat) (η g Δ spread : R),
+(* For any record of token i that is nearly exact: no entry is negative, or further from the mask of
+   the first k places than N − 1 misses. *)
+Lemma near_margins (dx dy N : nat) (η g Δ spread : R) :
   let γ := mask_γ g Δ in let c := mask_c g Δ spread in
   0 < g -> 0 < Δ -> 5 / 2 * (INR N - 1) * c * exp (- g) <= 1 ->
   forall (x : vec 'I_dx) (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (low : R)
@@ -311,7 +310,7 @@ Theorem mask_selection_margins : forall (dx dy N : nat) (η g Δ spread : R),
   let z j := logit (ca_winner dx dy N η γ c 0) X i (widen_ord (ltn_ord i) j) in
   l != k -> z (τ l) + g <= z (τ k).
 Proof.
-move=> dx dy N η g Δ spread γ c g0 Δ0 small x y r low m u i τ k l gaps range ranked m0 near X z lk.
+move=> γ c g0 Δ0 small x y r low m u i τ k l gaps range ranked m0 near X z lk.
 have zE j : z j = γ * prefix (ltn_ord i) r j - c * prefix (ltn_ord i) (m i) j.
   by rewrite /z ca_winner_logit //= dot_one_hot /prefix; ring.
 have sm : c * ((INR N - 1) * (5 / 2 * exp (- g))) <= 1 by move: small; lra.
@@ -325,6 +324,33 @@ have : z (τ l) - z (τ k) <= - (INR (if (k < l)%N then (l - k)%N else (l + 2)%N
     exact: (live_margin g0 Δ0 gaps' ranked range' m0' near sm).
   exact: (taken_margin g0 Δ0 gaps' ranked range' m0' near sm).
 by nra.
+Qed.
+
+(* Claim mask-selection, part margins: round k, from 0, at response i; the blocks before it have
+   written the records. *)
+Theorem mask_selection_margins : forall (dx dy N : nat) (W : mat dy dx) (η g Δ spread C : R),
+  let γ := mask_γ g Δ in let c := mask_c g Δ spread in
+  0 < g -> 0 < Δ -> 5 / 2 * (INR N - 1) * c * exp (- g) <= 1 ->
+  forall (x : vec 'I_dx) (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (low : R)
+    (i : 'I_N) (τ : {perm 'I_i.+1}) (k l : 'I_i.+1),
+  spaced Δ r -> (forall j, low <= r j <= low + spread) -> ranks (prefix (ltn_ord i) r) τ ->
+  let X := run causal (nseq k (printed_block N W η γ c C)) (masked_prompt x y r) in
+  let z j := logit (ca_winner dx dy N η γ c 0) X i (widen_ord (ltn_ord i) j) in
+  l != k -> z (τ l) + g <= z (τ k).
+Proof.
+move=> dx dy N W η g Δ spread C γ c g0 Δ0 small x y r low i τ k l gaps range ranked X z.
+have XE : X = ca_state (fun _ => x) y (fun j => ‖y j‖²) r (fun _ => 0) one_hot
+    (ca_record γ c 0 causal r (fun _ => 0) one_hot k)
+    (ca_sum W η γ c C 0 0 causal (fun _ => x) y (fun j => ‖y j‖²) r (fun _ => 0) one_hot k).
+  by rewrite -ca_run.
+have kN : (k < N)%N by apply: leq_trans (ltn_ord k) (ltn_ord i).
+rewrite /z XE.
+apply: (@near_margins _ _ _ _ _ _ _ g0 Δ0 small x y _ low _ _ _ _ _ _ gaps range ranked) => j.
+  exact: (record_ge0 _ _ _ _ i).
+have := printed_near g0 Δ0 small gaps ranked range (ltnW (ltn_ord k)) kN j.
+rewrite -/γ -/c => le; apply: Rle_trans le _; apply: Rmult_le_compat_r.
+  by have := exp_pos (- g); rewrite /miss; lra.
+by have := INR_le kN; rewrite INR_S; lra.
 Qed.
 
 (* Claim mask-selection, parts step, induction; paper: Lemma F.1 of the camera-ready.

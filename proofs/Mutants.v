@@ -103,6 +103,27 @@ move/(_ 2%N (fun _ => 0)); rewrite sum_const card_Sn exp_0.
 rewrite !big_ord_recl !big_ord0 /=; lra.
 Qed.
 
+(* Mutant of pl_normalised_induction: the response in the last place, not the first *)
+Lemma not_induction_from_the_last : ~ (forall (n : nat) (s : 'I_n.+1 -> R) (i : 'I_n.+1)
+    (σ : {perm 'I_n}),
+  P_PL s (lift_perm ord_max i σ)
+  = exp (s i) / ∑_j exp (s j) * P_PL (fun j => s (lift i j)) σ).
+Proof.
+move/(_ 1%N (pair 1 0) ord0 1%g).
+have E := lift_perm_lift ord_max ord0 (1%g : {perm 'I_1}) ord0.
+have l : lift ord_max (ord0 : 'I_1) = ord0 :> 'I_2 by exact/val_inj.
+rewrite perm1 l lift_max2 in E; rewrite pl_bradley_terry lift_max2 lift_perm_id E pair_0 pair_1.
+have -> (s : 'I_1 -> R) : P_PL s 1%g = 1.
+  by rewrite -[LHS]/(placed _) placed_first /placed big_ord0 /softmax big_ord_recl big_ord0;
+     have := exp_pos (s ((1%g : {perm 'I_1}) ord0)) => e0; field; lra.
+rewrite big_ord_recl big_ord_recl big_ord0 lift_max2 pair_0 pair_1 exp_0 /sigmoid.
+rewrite (_ : - (0 - 1) = 1); last by ring.
+have e1 := exp_ineq1 1 ltac:(lra); move: (exp 1) e1 => e e1.
+have -> : e / (e + (1 + 0)) * 1 = 1 - 1 / (1 + e) by field; lra.
+have : 1 / (1 + e) < / 2; last by lra.
+by rewrite /Rdiv Rmult_1_l; apply: Rinv_lt_contravar; lra.
+Qed.
+
 (* Mutant of pl_normalised_first_place: no response at all *)
 Lemma not_first_place_of_none : ~ (forall (N : nat) (s : 'I_N -> R),
   ∑_(k < N) (exp (s k) / ∑_(j < N) exp (s j)) = 1).

@@ -56,3 +56,10 @@ pose X := @sel_prompt 1 0 1 (V1 1) (fun _ => vzero) (fun _ => 0).
 move/(_ _ _ 1 2 _ X ord0 ord0 erefl); rewrite mq_logits //.
 by rewrite -[X ord0 Sel.x]/(V1 1) -[X ord0 Sel.r]/(fun _ => 0) dot_1; lra.
 Qed.
+
+(* Mutant of mq_outcome_norm: v of any length *)
+Lemma not_norm_of_any_length : ~ (forall (d : nat) (z : vec 'I_d),
+  (forall v, ⟨v, z⟩ <= ‖z‖) /\ ((0 < d)%N -> exists v, ‖v‖ = 1 /\ ⟨v, z⟩ = ‖z‖)).
+Proof.
+move/(_ _ (V1 1)) => [/(_ (V1 2)) + _]; rewrite dot_1 vnorm_1 Rabs_R1; lra.
+Qed.

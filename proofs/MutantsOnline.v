@@ -191,3 +191,17 @@ have inj : injective (pair 1 0).
 have [_ top] := H inj; have : pair 1 0 ord0 < pair 1 0 ord_max; last by rewrite pair_0 pair_1; lra.
 by apply: top => // j; rewrite ltnNge -ltnS ltn_ord.
 Qed.
+
+(* Mutant of records_newcomer: rewards that tie *)
+Lemma not_newcomer_of_ties : ~ (forall (n : nat) (r : 'I_n.+1 -> R),
+  bijective (fun p : 'I_n.+1 * {perm 'I_n} => lift_perm ord_max p.1 p.2)
+  /\ exists b, forall i σ,
+    let order := lift_perm ord_max i σ in
+    order ord_max = i
+    /\ record (fun p => r (order p)) ord_max = (i == b)
+    /\ records (fun p => r (order p)) = (records (fun p => r (lift i (σ p))) + (i == b))%N).
+Proof.
+case/(_ 1%N (fun _ => 0)) => _ [b H]; have [_ [E _]] := H b 1%g; move: E.
+rewrite eqxx => /forallP /(_ ord0) /=.
+by case: Rlt_dec => // lt _; exact: Rlt_irrefl lt.
+Qed.

@@ -258,15 +258,34 @@ Qed.
 Lemma not_decreasing_along_ties : ~ (forall (m n N : nat) (x : vec 'I_n) (y : 'I_N -> vec 'I_m)
     (τ : {perm 'I_N}) (v : vec 'I_m),
   (forall k l : 'I_N, (k < l)%N -> ⟨v, y (τ l)⟩ <= ⟨v, y (τ k)⟩) ->
-  forall (W W' : mat m n) (t : R),
-    0 < t -> (W' *v x = W *v x + t *: v)%V -> loss W' x y τ < loss W x y τ).
+  (forall (W W' : mat m n) (t : R),
+    0 < t -> (W' *v x = W *v x + t *: v)%V -> loss W' x y τ < loss W x y τ)
+  /\ (x <> vzero -> forall W : mat m n, exists W', loss W' x y τ < loss W x y τ)).
 Proof.
 move/(_ 1%N 1%N 2%N (V1 1) ends 1%g (V1 0)) => H.
 have weak (k l : 'I_2) : (k < l)%N -> ⟨V1 0, ends (id2 l)⟩ <= ⟨V1 0, ends (id2 k)⟩.
   by rewrite !dot_1; lra.
 suff : L 0 < L 0 by lra.
-apply: (H weak (M1 0) (M1 0) 1 Rlt_0_1); apply: vec_eq => a.
+apply: (proj1 (H weak) (M1 0) (M1 0) 1 Rlt_0_1); apply: vec_eq => a.
 by rewrite mulmv_1 /vadd /vscal /V1; ring.
+Qed.
+
+(* Mutant of pl_no_minimiser_decreases: the query zero *)
+Lemma not_decreasing_at_zero : ~ (forall (m n N : nat) (x : vec 'I_n) (y : 'I_N -> vec 'I_m)
+    (τ : {perm 'I_N}) (v : vec 'I_m),
+  (forall k l : 'I_N, (k < l)%N -> ⟨v, y (τ l)⟩ <= ⟨v, y (τ k)⟩) ->
+  (exists k l : 'I_N, (k < l)%N /\ ⟨v, y (τ l)⟩ < ⟨v, y (τ k)⟩) ->
+  forall W : mat m n, exists W', loss W' x y τ < loss W x y τ).
+Proof.
+move/(_ 1%N 1%N 2%N (V1 0) ends 1%g (V1 1)) => H.
+have right (k l : 'I_2) : (k < l)%N -> ⟨V1 1, ends (id2 l)⟩ < ⟨V1 1, ends (id2 k)⟩.
+  by case/lt_two => -> ->; rewrite !perm1 !dot_1 pair_0 pair_1; lra.
+have [|W] := H (fun k l kl => Rlt_le _ _ (right k l kl)) _ (M1 0).
+  by exists ord0, ord_max; split=> //; exact: right.
+have -> : W = M1 (W (ord0, ord0)) by apply: vec_eq => [[a b]]; rewrite !ord1.
+rewrite !loss_two; move: (W _) => w.
+have -> : (w * 0 - 1) ^ 2 - (w * 0 - - 1) ^ 2 = (0 * 0 - 1) ^ 2 - (0 * 0 - - 1) ^ 2 by ring.
+exact: Rlt_irrefl.
 Qed.
 
 (* Mutant of pl_no_minimiser_between: the infimum is 0 *)

@@ -56,10 +56,23 @@ Qed.
 Lemma not_norm_halved : ~ (forall (dx dy N : nat) (γ D : R) (x : vec 'I_dx)
     (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (best i : 'I_N),
   (forall j, ‖y j - y best‖ <= D) ->
-  ‖selected γ x y r i - y best‖ <= D / 2 * (1 - sel_attention γ x y r i best)).
+  let z := (selected γ x y r i - y best)%V in
+  (forall v, ‖v‖ = 1 -> ⟨v, z⟩ <= ‖z‖ /\ (forall j, Rabs ⟨v, y j - y best⟩ <= D))
+  /\ ((0 < dy)%N -> exists v, ‖v‖ = 1 /\ ⟨v, z⟩ = ‖z‖)
+  /\ ‖z‖ <= D / 2 * (1 - sel_attention γ x y r i best)).
 Proof.
-move/(_ _ _ _ 1 2 x0 (two 1 (- 1)) (pair 1 0) ord0 ord0 far).
+move/(_ _ _ _ 1 2 x0 (two 1 (- 1)) (pair 1 0) ord0 ord0 far) => [_ [_]].
 by rewrite distance_two missed_two; have := share_gt0 (1 * 0 - 1 * 1); lra.
+Qed.
+
+(* Mutant of selection_output_norm: no unit vector where there is no dimension *)
+Lemma not_along_in_no_dimension : ~ (forall (dx dy N : nat) (γ : R) (x : vec 'I_dx)
+    (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (best i : 'I_N),
+  let z := (selected γ x y r i - y best)%V in
+  exists v, ‖v‖ = 1 /\ ⟨v, z⟩ = ‖z‖).
+Proof.
+move/(_ 0%N 0%N 1%N 1 vzero (fun _ => vzero) (fun _ => 0) ord0 ord0) => [v [v1 _]].
+by move: v1; rewrite /vnorm /sqnorm /dot big_ord0 sqrt_0; lra.
 Qed.
 
 Lemma bound_two : (INR 2 - 1) * exp (- (1) * 1) = exp (1 * 0 - 1 * 1).
@@ -71,12 +84,12 @@ Lemma not_output_in_the_radius : ~ (forall (dx dy N : nat) (γ Δ D : R) (x : ve
   0 <= γ -> (forall j : 'I_N, j != best -> r j + Δ <= r best) ->
   (forall j, ‖y j‖ <= D) ->
   let q := (INR N - 1) * exp (- γ * Δ) in
-  ‖selected γ x y r i - y best‖ <= D * (q / (1 + q))).
+  ‖selected γ x y r i - y best‖ <= D * (1 - sel_attention γ x y r i best) <= D * (q / (1 + q))).
 Proof.
 have short j : ‖two 1 (- 1) j‖ <= 1.
   by rewrite vnorm_1 /pair; case: ifP => _; split_Rabs; lra.
-move/(_ _ _ _ 1 1 1 x0 (two 1 (- 1)) (pair 1 0) ord0 ord0 Rle_0_1 gap_1 short); cbv zeta.
-rewrite bound_two distance_two -/(share _); have := share_gt0 (1 * 0 - 1 * 1); lra.
+move/(_ _ _ _ 1 1 1 x0 (two 1 (- 1)) (pair 1 0) ord0 ord0 Rle_0_1 gap_1 short) => [+ _].
+rewrite distance_two missed_two; have := share_gt0 (1 * 0 - 1 * 1); lra.
 Qed.
 
 (* Mutant of selection_output_sharp: losers at most D away *)
@@ -151,4 +164,28 @@ Lemma not_increasing_in_temperature : ~ (forall (n Δ D γ γ' : R),
 Proof.
 move/(_ 1 1 1 1 0 Rlt_0_1 Rlt_0_1 Rlt_0_1 Rlt_0_1); cbv zeta => lt.
 by have := selection_temperature_decreasing Rlt_0_1 Rlt_0_1 Rlt_0_1 Rlt_0_1; cbv zeta; lra.
+Qed.
+
+(* Mutant of selection_temperature_free_of_n: twice the gap *)
+Lemma not_free_of_n_at_twice_the_gap : ~ (forall (γ Δ D ε : R),
+  0 < Δ -> 0 < ε -> 0 < D -> ln (D / ε) / (2 * Δ) <= γ -> D * exp (- γ * Δ) <= ε).
+Proof.
+have l4 : ln (4 / 1) / (2 * 1) = ln 2.
+  by rewrite (_ : 4 / 1 = 2 * 2) ?ln_mult; lra.
+move/(_ (ln 2) 1 4 1 Rlt_0_1 Rlt_0_1 ltac:(lra)); rewrite l4 => /(_ (Rle_refl _)).
+by rewrite Rmult_1_r exp_Ropp exp_ln; lra.
+Qed.
+
+(* Mutant of selection_never_exact_positive: at least 1/N *)
+Lemma not_the_mean_weight : ~ (forall (dx dy N : nat) (γ : R) (x : vec 'I_dx)
+    (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (i j : 'I_N),
+  / INR N <= sel_attention γ x y r i j).
+Proof.
+move/(_ _ _ _ 1 x0 (two 1 (- 1)) (pair 1 0) ord0 ord_max).
+have := missed_two 1 ord0; rewrite !sel_softmax => m.
+have s := softmax_sum (fun l => 1 * pair 1 0 l) ord0; rewrite sum_two in s.
+have lt : share (exp (1 * 0 - 1 * 1)) < share 1.
+  apply: share_lt; first exact: Rlt_le (exp_pos _).
+  by rewrite -[X in _ < X]exp_0; apply: exp_increasing; lra.
+move: s m lt; rewrite /share /=; move: (softmax _ ord0) (softmax _ ord_max) => u v; lra.
 Qed.

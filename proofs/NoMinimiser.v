@@ -169,17 +169,21 @@ rewrite mulmv_scal mulmv_outer -[⟨x, x⟩]/(‖x‖²); apply: vec_eq => a; re
 by field; lra.
 Qed.
 
-(* Toward claim pl-no-minimiser, part decreases: that no minimiser exists (x ≠ 0) is not concluded.
-   Along a v that ranks weakly rightly, but not with
-   equalities throughout, the loss decreases strictly. *)
+(* Claim pl-no-minimiser, part decreases: so no W is a minimiser, unless the query is zero. *)
 Theorem pl_no_minimiser_decreases : forall (m n N : nat) (x : vec 'I_n) (y : 'I_N -> vec 'I_m)
     (τ : {perm 'I_N}) (v : vec 'I_m),
   (forall k l : 'I_N, (k < l)%N -> ⟨v, y (τ l)⟩ <= ⟨v, y (τ k)⟩) ->
   (exists k l : 'I_N, (k < l)%N /\ ⟨v, y (τ l)⟩ < ⟨v, y (τ k)⟩) ->
-  forall (W W' : mat m n) (t : R),
-    0 < t -> (W' *v x = W *v x + t *: v)%V -> loss W' x y τ < loss W x y τ.
+  (forall (W W' : mat m n) (t : R),
+    0 < t -> (W' *v x = W *v x + t *: v)%V -> loss W' x y τ < loss W x y τ)
+  /\ (x <> vzero -> forall W : mat m n, exists W', loss W' x y τ < loss W x y τ).
 Proof.
-move=> m n N x y τ v weak [k [l [kl strict]]] W W' t t0 W'x.
+move=> m n N x y τ v weak [k [l [kl strict]]].
+suff down (W W' : mat m n) t : 0 < t -> (W' *v x = W *v x + t *: v)%V ->
+    loss W' x y τ < loss W x y τ.
+  split=> // /sqnorm_gt0 x0 W; exists (W + outer v x)%V.
+  by apply: (down W _ (‖x‖²)) => //; rewrite mulmv_add mulmv_outer.
+move=> t0 W'x.
 have gap i j : score W' x (y (τ j)) - score W' x (y (τ i))
     = score W x (y (τ j)) - score W x (y (τ i)) - 2 * t * (⟨v, y (τ i)⟩ - ⟨v, y (τ j)⟩).
   by rewrite !pl_shift_reduced /reduced W'x !dot_addl !dot_scall; ring.

@@ -147,8 +147,8 @@ Definition field_strangers (γβ spread_Z ρ : R) (M N k : nat) : R :=
 Lemma sum_but M (a : 'I_M) c : ∑_(b | b != a) c = (INR M - 1) * c.
 Proof. by have := sum_pick a (fun=> c); rewrite sum_const_ord => E; lra. Qed.
 
-(* Toward claim mq-own-term, part own-term: the head that selects, in block k of query a; that the
-   head on query a alone has the weights own is a lemma. *)
+(* Claim mq-own-term, part own-term: the head that selects, in block k of query a, against the head
+   of chapter 5 on the tokens of query a alone. *)
 Theorem mq_own_term_winner : forall (dx dy M N : nat) (η γ1 γ2 Δ ρ low spread D0 : R),
   0 <= γ1 -> 0 < γ2 -> 0 < Δ -> 0 <= spread + Δ ->
   forall (x : 'I_M -> vec 'I_dx) (y : 'I_M -> 'I_N -> vec 'I_dy) (r f : 'I_M -> 'I_N -> R)
@@ -158,7 +158,8 @@ Theorem mq_own_term_winner : forall (dx dy M N : nat) (η γ1 γ2 Δ ρ low spre
   (forall b j, low <= r b j <= low + spread) -> (forall b c i j, ‖y b i - y c j‖ <= D0) ->
   f a = flags (τ a) k -> (forall b j, 0 <= f b j) ->
   let A := attention full (ow_winner dx dy η γ1 γ2 Δ spread) (ow_state x y r f u) (a, i) in
-  let own := winner_weights γ2 Δ spread (r a) (flags (τ a) k) in
+  let own := attention full (winner_head dx dy η γ2 Δ spread)
+               (el_state (x a) (y a) (r a) (f a) (u a)) i in
   ‖comb A (fun t => y t.1 t.2) - comb own (y a)‖
   <= D0 * share (strangers γ1 γ2 Δ spread ρ M N k).
 Proof.
@@ -170,8 +171,9 @@ have -> : comb (attention full (ow_winner dx dy η γ1 γ2 Δ spread) (ow_state 
     (fun t => y t.1 t.2) = comb (softmax (fun t => g t.1 + z t.1 t.2)) (fun t => y t.1 t.2).
   apply: vec_eq => c; apply: eq_bigr => t _; congr (_ * _); apply: eq_softmax => [[b j]].
   exact: ow_winner_logit.
-have -> : winner_weights γ2 Δ spread (r a) (flags (τ a) k) = softmax (z a).
-  by rewrite /winner_weights /z fa.
+have -> : comb (attention full (winner_head dx dy η γ2 Δ spread)
+    (el_state (x a) (y a) (r a) (f a) (u a)) i) (y a) = comb (softmax (z a)) (y a).
+  by apply: vec_eq => c; apply: eq_bigr => j _; rewrite el_winner_attention.
 apply: (own_mean g z y a k dist).
 have [gaps_a ranked_a] := ordered a.
 have best : low + INR (N - k.+1) * Δ <= r a (τ a k).
@@ -215,8 +217,7 @@ have [x0 x1'] := ξ1; have := pow_incr ξ 1 N (conj (Rlt_le _ _ x0) (Rlt_le _ _ 
 by rewrite pow1; lra.
 Qed.
 
-(* Toward claim mq-own-term, part own-term: the head that weighs; that the head on query a alone
-   has the weights own is a lemma. *)
+(* Claim mq-own-term, part own-term: the head that weighs. *)
 Theorem mq_own_term_field : forall (dx dy M N : nat) (W : mat dy dx)
     (η γβ ρ spread_Z low_Z C D0 : R),
   0 <= γβ -> 0 <= C ->
@@ -227,7 +228,7 @@ Theorem mq_own_term_field : forall (dx dy M N : nat) (W : mat dy dx)
   (forall b c i j, ‖y b i - y c j‖ <= D0) ->
   f a = flags τ k -> (forall b j, 0 <= f b j) ->
   let A := attention full (ow_field W η γβ C) (ow_state x y r f u) (a, i) in
-  let own := field_weights W C (x a) (y a) (flags τ k) in
+  let own := attention full (field_head W η C) (el_state (x a) (y a) (r a) (f a) (u a)) i in
   ‖comb A (fun t => y t.1 t.2) - comb own (y a)‖
   <= D0 * share (field_strangers γβ spread_Z ρ M N k).
 Proof.
@@ -239,8 +240,9 @@ have -> : comb (attention full (ow_field W η γβ C) (ow_state x y r f u) (a, i
     (fun t => y t.1 t.2) = comb (softmax (fun t => g t.1 + z t.1 t.2)) (fun t => y t.1 t.2).
   apply: vec_eq => c; apply: eq_bigr => t _; congr (_ * _); apply: eq_softmax => [[b j]].
   exact: ow_field_logit.
-have -> : field_weights W C (x a) (y a) (flags τ k) = softmax (z a).
-  by rewrite /field_weights /z fa.
+have -> : comb (attention full (field_head W η C)
+    (el_state (x a) (y a) (r a) (f a) (u a)) i) (y a) = comb (softmax (z a)) (y a).
+  by apply: vec_eq => c; apply: eq_bigr => j _; rewrite el_field_attention.
 apply: (own_mean g z y a k dist).
 have ga : g a = γβ by rewrite /g -[⟨x a, x a⟩]/(‖x a‖²) -vnorm_sqr x1; ring.
 have Nk : 0 < INR (N - k) by apply: INR_gt0; rewrite subn_gt0.

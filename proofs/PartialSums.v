@@ -109,42 +109,52 @@ Lemma comb_ext (I : finType) d (a b : I -> R) (y : I -> vec 'I_d) :
   (forall j, a j = b j) -> comb a y = comb b y.
 Proof. by move=> ab; apply: vec_eq => c; apply: eq_bigr => j _; rewrite ab. Qed.
 
-(* Toward claim partial-sums, part one-more: that the last response is in play before block N, and
-   what that block adds to u, is not stated. From block N+1 on every block adds what the first
-   one did. *)
-Theorem partial_sums_one_more : forall (dx dy N m : nat) (W : mat dy dx)
+(* Claim partial-sums, part one-more: of N = n + 1 responses the last alone is in play before block
+   N, and none after it; block N adds 0, up to its part of the bound; each of the m blocks that
+   follow adds what the first one did. *)
+Theorem partial_sums_one_more : forall (dx dy n m : nat) (W : mat dy dx)
     (η γ Δ spread spread_Z D B C : R),
-  (0 < N)%N -> 0 <= η -> 0 < Δ -> ln 5 <= γ * Δ -> 3 / 2 + 2 * spread / Δ <= B ->
-  forall (x : vec 'I_dx) (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (τ : {perm 'I_N}) (i : 'I_N),
+  0 <= η -> 0 < Δ -> ln 5 <= γ * Δ -> 3 / 2 + 2 * spread / Δ <= B ->
+  forall (x : vec 'I_dx) (y : 'I_n.+1 -> vec 'I_dy) (r : 'I_n.+1 -> R) (τ : {perm 'I_n.+1})
+    (i j : 'I_n.+1),
   in_class W Δ spread spread_Z D x y r -> ranks r τ ->
-  let after K := run full (nseq K (el_block W η γ Δ spread B C)) (el_prompt x y r) i in
-  first_terms η W x y τ N = first_terms η W x y τ (N - 1)
-  /\ after N El.flag ord0 = 1
-  /\ after (N + m)%N El.u = (after N El.u + INR m *: after 1%N El.u)%V.
+  let after K := run full (nseq K (el_block W η γ Δ spread B C)) (el_prompt x y r) in
+  let u K := after K i El.u in
+  let last := τ ord_max in
+  after n j El.flag ord0 = (if j == last then 0 else 1)
+  /\ after n.+1 j El.flag ord0 = 1
+  /\ (y last - tail_mean W x y τ ord_max = vzero)%V
+  /\ ‖u n.+1 - u n‖ <= 2 * η * D * (share (winner_crowd γ Δ spread n.+1 n)
+                                    + share (field_crowd C spread_Z n.+1 n))
+  /\ u (n.+1 + m)%N = (u n.+1 + INR m *: u 1%N)%V.
 Proof.
-move=> dx dy N m W η γ Δ spread spread_Z D B C N0 η0 Δ0 hot B0 x y r τ i cls ranked.
+move=> dx dy n m W η γ Δ spread spread_Z D B C η0 Δ0 hot B0 x y r τ i j cls ranked after u last.
+have [st add] := theorem_3_3_induction C η0 Δ0 hot B0 i cls ranked.
+have zero : (y last - tail_mean W x y τ ord_max = vzero)%V.
+  by rewrite tail_mean_last // /last; apply: vec_eq => c; rewrite /vsub /vzero; ring.
+split; [|split; [|split; [|split]]] => //.
+- rewrite /after st /= /flags -(permKV τ j) permK /last (inj_eq perm_inj) -val_eqE /=.
+  by case: ltngtP (leq_ord (τ^-1%g j)).
+- by rewrite /after st /= flags_all.
+- suff -> : (u n.+1 - u n
+      = u n.+1 - u n - (2 * η) *: (y last - tail_mean W x y τ ord_max))%V by exact: add ord_max.
+  by rewrite zero; apply: vec_eq => c; rewrite /vsub /vscal /vzero; ring.
 case: cls => x1 gaps [low range] [low_Z range_Z] dist; have γ0 := hot_γ Δ0 hot.
-have near (k : 'I_N) := top_near k γ0 Δ0 gaps ranked range hot.
-have st := state_after W η C x y Δ0 B0 gaps ranked range near.
-split; [|split].
-- have N1 : (N - 1 < N)%N by rewrite subn1 ltn_predL.
-  have -> : first_terms η W x y τ N = first_terms η W x y τ (N - 1).+1.
-    by rewrite -[(N - 1).+1]addn1 subnK.
-  rewrite /first_terms (vsum_succ _ N1).
-  rewrite tail_mean_last; last by rewrite /= subn1 prednK.
-  by apply: vec_eq => c; rewrite /vadd /vscal /vsub; ring.
-- by rewrite st /= flags_all.
-rewrite !st /=; elim: m => [|m IH].
-  by rewrite addn0; apply: vec_eq => c; rewrite /vadd /vscal /=; ring.
-rewrite addnS INR_S /= IH (flags_all τ (leq_addr m N)) flags_none.
+have near (k : 'I_n.+1) := top_near k γ0 Δ0 gaps ranked range hot.
+pose A K := winner_weights γ Δ spread r (flags τ K); pose F K := field_weights W C x y (flags τ K).
+have uE K : u K.+1 = (u K + (2 * η) *: (comb (A K) y - comb (F K) y))%V.
+  by rewrite /u /after !(state_after W η C x y Δ0 B0 gaps ranked range near).
+elim: m => [|m IH]; first by rewrite addn0; apply: vec_eq => c; rewrite /vadd /vscal /=; ring.
+have u0 : u 0%N = vzero by [].
+rewrite addnS INR_S uE IH (uE 0%N) u0 /A /F (flags_all τ (leq_addr m n.+1)) flags_none.
 have -> : comb (winner_weights γ Δ spread r (fun _ => 1)) y
     = comb (winner_weights γ Δ spread r (fun _ => 0)) y.
-  apply: comb_ext => j.
+  apply: comb_ext => l.
   rewrite /winner_weights -(softmax_shift _ (2 * γ * (spread + Δ))).
-  by apply: eq_softmax => l; ring.
+  by apply: eq_softmax => k; ring.
 have -> : comb (field_weights W C x y (fun _ => 1)) y
     = comb (field_weights W C x y (fun _ => 0)) y.
-  apply: comb_ext => j; rewrite /field_weights -(softmax_shift _ C).
-  by apply: eq_softmax => l; ring.
+  apply: comb_ext => l; rewrite /field_weights -(softmax_shift _ C).
+  by apply: eq_softmax => k; ring.
 by apply: vec_eq => c; rewrite /vadd /vscal /vsub /vzero; ring.
 Qed.

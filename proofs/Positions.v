@@ -13,46 +13,66 @@ Local Arguments INR n : simpl never.
 
 (* ── Something must tell the first token from the others ────────────────────────────────────── *)
 
-Section Identical.
-Variables (T : finType) (sees : rel T) (S : stream).
-Hypothesis some : forall i, exists j, sees i j.
+(* A transformer whose heads have any weights, softmax or not, masked or not: what head h gives the
+   token j at the token i, when the tokens are X. *)
+Definition weighting (T : finType) (S : stream) := head S -> (T -> token S) -> T -> T -> R.
 
-Lemma identical_attend (hs : list (head S)) (X : T -> token S) (i j : T) a c :
-  (forall k l, X k = X l) -> attend sees hs X i a c = attend sees hs X j a c.
-Proof.
-move=> same; rewrite /attend (same i j); congr (_ + _); apply: eq_bigr => h _.
-rewrite /head_output; apply: eq_apply => b d.
-have E k : ∑_l (attention sees h X k l * apply (W_V h) (X l) b d) = apply (W_V h) (X j) b d.
-  rewrite (eq_bigr (fun l => attention sees h X k l * apply (W_V h) (X j) b d)) => [|l _].
-    have [l kl] := some k; rewrite sum_scalr.
-    by have := softmax_on_sum (logit h X k) kl; rewrite /softmax_on /attention => ->; ring.
-  by rewrite (same l j).
-by rewrite !E.
-Qed.
-End Identical.
+Section Weighted.
+Variables (T : finType) (S : stream).
+Implicit Types (A : weighting T S) (X : T -> token S).
 
-(* Toward claim nope-needs-a-start, part one-layer: for softmax, not for all weights that sum to
-   one; any heads, with or without a feed-forward layer, any mask under which tokens see some. *)
-Theorem nope_needs_a_start_one_layer : forall (T : finType) (sees : rel T) (S : stream)
+(* The residual, and what each head finds, through its W_O. *)
+Definition attend_by A (hs : list (head S)) X (i : T) : token S := fun a c => X i a c
+  + ∑_(h <- hs) apply (W_O h) (fun v d => ∑_j (A h X i j * apply (W_V h) (X j) v d)) a c.
+
+Definition transform_by A (b : block S) X (i : T) : token S :=
+  match layer b with
+  | Some f => feed f (attend_by A (heads b) X i)
+  | None => attend_by A (heads b) X i
+  end.
+
+(* The weights may differ from layer to layer. *)
+Definition run_by (bs : list (weighting T S * block S)) X : T -> token S :=
+  foldl (fun X b => transform_by b.1 b.2 X) X bs.
+End Weighted.
+
+(* The transformer of the book has such weights, and they sum to one where tokens see some. *)
+Remark transform_softmax (T : finType) (sees : rel T) (S : stream) (b : block S) X :
+  transform_by (attention sees) b X = transform sees b X.
+Proof. by []. Qed.
+
+Remark softmax_weights (T : finType) (sees : rel T) (S : stream) (h : head S) X (i j : T) :
+  sees i j -> ∑_l attention sees h X i l = 1.
+Proof. exact: softmax_on_sum. Qed.
+
+(* Claim nope-needs-a-start, part one-layer: any heads with any weights that sum to one, with or
+   without a feed-forward layer. *)
+Theorem nope_needs_a_start_one_layer : forall (T : finType) (S : stream) (A : weighting T S)
     (b : block S) (X : T -> token S),
-  (forall i, exists j, sees i j) -> (forall i j, X i = X j) ->
-  forall i j, transform sees b X i = transform sees b X j.
+  (forall h i, ∑_j A h X i j = 1) -> (forall i j, X i = X j) ->
+  forall i j, transform_by A b X i = transform_by A b X j.
 Proof.
-move=> T sees S b X some same i j.
-have E : attend sees (heads b) X i = attend sees (heads b) X j.
+move=> T S A b X one same i j.
+have found h k v d : ∑_l (A h X k l * apply (W_V h) (X l) v d) = apply (W_V h) (X i) v d.
+  rewrite (eq_bigr (fun l => A h X k l * apply (W_V h) (X i) v d)) => [|l _].
+    by rewrite sum_scalr one; ring.
+  by rewrite (same l i).
+have E : attend_by A (heads b) X i = attend_by A (heads b) X j.
   apply: functional_extensionality_dep => a; apply: functional_extensionality => c.
-  exact: identical_attend.
-by rewrite /transform; case: (layer b) => [f|]; rewrite E.
+  rewrite /attend_by (same j i); congr (_ + _); apply: eq_bigr => h _; apply: eq_apply => v d.
+  by rewrite !found.
+by rewrite /transform_by; case: (layer b) => [f|]; rewrite E.
 Qed.
 
-(* Toward claim nope-needs-a-start, part depth: for softmax, not for all weights that sum to one. *)
-Theorem nope_needs_a_start_depth : forall (T : finType) (sees : rel T) (S : stream)
-    (bs : list (block S)) (X : T -> token S),
-  (forall i, exists j, sees i j) -> (forall i j, X i = X j) ->
-  forall i j, run sees bs X i = run sees bs X j.
+(* Claim nope-needs-a-start, part depth: any number of layers. *)
+Theorem nope_needs_a_start_depth : forall (T : finType) (S : stream)
+    (bs : list (weighting T S * block S)) (X : T -> token S),
+  (forall b, List.In b bs -> forall h X i, ∑_j b.1 h X i j = 1) -> (forall i j, X i = X j) ->
+  forall i j, run_by bs X i = run_by bs X j.
 Proof.
-move=> T sees S bs; elim: bs => [|b bs IH] X some same i j; first exact: same.
-by apply: IH => // k l; exact: nope_needs_a_start_one_layer.
+move=> T S; elim=> [|b bs IH] X one same i j; first exact: same.
+apply: IH => [c cs|k l]; first by apply: one; right.
+by apply: nope_needs_a_start_one_layer => // h m; apply: one; left.
 Qed.
 
 (* ── A uniform head and the hats ────────────────────────────────────────────────────────────── *)
@@ -184,12 +204,21 @@ Proof.
 by move=> N s e c s0 ez em; rewrite hat_layer_writes em ez hat_peaks //; ring.
 Qed.
 
-(* Toward claim hat-one-hot, part partition: the hats sum to one; that none is negative is not
-   stated. *)
-Theorem hat_one_hot_partition : forall (n : nat) (z : R),
-  (0 < n)%N -> 1 / INR n <= z -> ∑_(t < n) hat t.+1 z = 1.
+(* A hat is t times a second difference of a convex function. *)
+Lemma hat_ge0 t z : 0 <= hat t z.
 Proof.
-move=> n z n0 nz; pose G k := relu (1 - INR k * z).
+case: t => [|t]; first by rewrite /hat Rmult_0_l; lra.
+rewrite /hat; apply: Rmult_le_pos; first exact: INR_ge0.
+by rewrite -[t.+1.-1]/t !INR_S /relu /Rmax; do 3 case: Rle_dec; lra.
+Qed.
+
+(* Claim hat-one-hot, part partition: no hat is negative, and those of n positions sum to one; at
+   any z from 1/n on, beyond 1 as well. *)
+Theorem hat_one_hot_partition : forall (n : nat) (z : R),
+  (0 < n)%N -> 1 / INR n <= z -> (forall t, 0 <= hat t z) /\ ∑_(t < n) hat t.+1 z = 1.
+Proof.
+move=> n z n0 nz; split=> [t|]; first exact: hat_ge0.
+pose G k := relu (1 - INR k * z).
 have I0 : INR 0 = 0 by [].
 have sumE m : ∑_(t < m) hat t.+1 z = INR m * (G m.+1 - G m) - G m + G 0%N.
   elim: m => [|m IH]; first by rewrite big_ord0 I0; ring.

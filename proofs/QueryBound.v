@@ -270,6 +270,24 @@ apply: (query_mean_le (low := low) (g := fun b => ⟨x a, x b⟩)) => // b ba.
 by have := overlap b ba; rewrite -[⟨x a, x a⟩]/(‖x a‖²) -vnorm_sqr x1; lra.
 Qed.
 
+(* Claim mq-outcome, part norm: ‖z‖ is an upper bound, attained by a unit v if there is any. *)
+Theorem mq_outcome_norm : forall (d : nat) (z : vec 'I_d),
+  (forall v, ‖v‖ = 1 -> ⟨v, z⟩ <= ‖z‖) /\ ((0 < d)%N -> exists v, ‖v‖ = 1 /\ ⟨v, z⟩ = ‖z‖).
+Proof.
+move=> d z; split=> [v v1|d0]; first by apply: Rle_trans (dot_le _ _) _; rewrite v1; lra.
+case: (Req_dec (‖z‖) 0) => [z0|z0].
+  pose e : vec 'I_d := fun c => if c == Ordinal d0 then 1 else 0; exists e.
+  have e1 : ‖e‖² = 1.
+    rewrite /sqnorm /dot (sum_pick (Ordinal d0)) /e eqxx big1 => [|c /negbTE ->]; ring.
+  split; first by rewrite /vnorm e1 sqrt_1.
+  have -> : z = vzero by apply: sqnorm_eq0; rewrite -vnorm_sqr z0; ring.
+  by rewrite dotC dot_zerol /vnorm (_ : ‖_‖² = 0) ?sqrt_0 //; exact: dot_zerol.
+have z1 : 0 < ‖z‖ by have := vnorm_ge0 z; lra.
+exists (/ ‖z‖ *: z)%V; rewrite vnorm_scal dot_scall -[⟨z, z⟩]/(‖z‖²) -vnorm_sqr.
+rewrite Rabs_pos_eq; last by left; exact: Rinv_0_lt_compat.
+by split; field.
+Qed.
+
 (* Claim mq-outcome, part limit: as ε falls, at the temperatures of the claim mq-bound. *)
 Theorem mq_outcome_limit : forall (dx dy M N : nat) (Δ ρ low spread D D0 ε : R),
   (2 <= M)%N -> (2 <= N)%N -> 0 < Δ -> 0 <= spread -> ρ < 1 -> 0 < ε < 2 ->
@@ -292,20 +310,19 @@ Qed.
 
 (* ── Similar queries ────────────────────────────────────────────────────────────────────────── *)
 
-(* Toward claim mq-duplicates, part growth: the least that γ₁ has to be where two queries tie; what
-   is enough is in the claim mq-bound, and not stated here. *)
-Theorem mq_duplicates_growth : forall (dx dy M N : nat) (γ1 γ2 ε : R) (x : 'I_M -> vec 'I_dx)
-    (y : 'I_M -> 'I_N -> vec 'I_dy) (r : 'I_M -> 'I_N -> R) (a b : 'I_M) (i j s : 'I_N),
-  0 < ε < 1 / 2 -> a != b -> ‖x a‖ = 1 -> ⟨x a, x b⟩ < 1 -> r a i = r b j ->
+(* What γ₁ has to be, whatever γ₂ is, where each of two queries has a token that keeps 1 − ε. *)
+Lemma keeps_apart dx dy M N γ1 γ2 ε (x : 'I_M -> vec 'I_dx) (y : 'I_M -> 'I_N -> vec 'I_dy)
+    (r : 'I_M -> 'I_N -> R) (a b : 'I_M) (i j s : 'I_N) :
+  0 < ε < 1 / 2 -> a != b -> ‖x a‖ = 1 -> ⟨x a, x b⟩ < 1 -> γ2 * r a i <= γ2 * r b j ->
   1 - ε <= mq_attention γ1 γ2 x y r (a, s) (a, i) ->
-  0 < ln (1 / ε - 1) / (1 - ⟨x a, x b⟩) <= γ1.
+  ln (1 / ε - 1) / (1 - ⟨x a, x b⟩) <= γ1.
 Proof.
-move=> dx dy M N γ1 γ2 ε x y r a b i j s ε0 ab x1 ρ1 tie.
-rewrite mq_softmax; set z := fun t => _ => kept; set ρ := ⟨x a, x b⟩ in ρ1 *.
-have zE : z (b, j) - z (a, i) = - (γ1 * (1 - ρ)).
-  by rewrite /z /= -tie -[⟨x a, x a⟩]/(‖x a‖²) -vnorm_sqr x1 -/ρ; ring.
+move=> ε0 ab x1 ρ1 tie; rewrite mq_softmax; set z := fun t => _ => kept.
+set ρ := ⟨x a, x b⟩ in ρ1 *.
+have zE : - (γ1 * (1 - ρ)) <= z (b, j) - z (a, i).
+  by rewrite /z /= -[⟨x a, x a⟩]/(‖x a‖²) -vnorm_sqr x1 -/ρ; lra.
 have le : exp (- (γ1 * (1 - ρ))) <= crowd z (a, i).
-  rewrite -zE /crowd.
+  apply: Rle_trans (exp_mono zE) _; rewrite /crowd.
   apply: (sum_ge_term (P := fun t => t != (a, i)) (F := fun t => exp (z t - z (a, i)))).
     by rewrite xpair_eqE eq_sym (negbTE ab).
   by move=> t _; left; exact: exp_pos.
@@ -317,12 +334,59 @@ have less : exp (- (γ1 * (1 - ρ))) * (1 / ε - 1) <= 1.
   by apply: (Rmult_le_reg_r ε); [lra | field_simplify; lra].
 have v1 : 1 < 1 / ε - 1.
   by apply: (Rmult_lt_reg_r ε); [lra | field_simplify; lra].
-have L0 : 0 < ln (1 / ε - 1) by rewrite -ln_1; apply: ln_increasing; lra.
-split; first by apply: Rdiv_lt_0_compat; lra.
 apply: (Rmult_le_reg_r (1 - ρ)); first by lra.
 have -> : ln (1 / ε - 1) / (1 - ρ) * (1 - ρ) = ln (1 / ε - 1) by field; lra.
 apply: Rnot_lt_le => /exp_increasing; rewrite exp_ln; last by lra.
 have pos := exp_pos (γ1 * (1 - ρ)).
 have inv : exp (γ1 * (1 - ρ)) * exp (- (γ1 * (1 - ρ))) = 1 by rewrite -exp_plus Rplus_opp_r exp_0.
 by have := Rmult_le_compat_l _ _ _ (Rlt_le _ _ pos) less; rewrite -Rmult_assoc inv; lra.
+Qed.
+
+(* Every winner keeps 1 − ε of the attention, at every token of its query. *)
+Definition winners_keep {dx dy M N} (ε γ1 γ2 : R) (x : 'I_M -> vec 'I_dx)
+    (y : 'I_M -> 'I_N -> vec 'I_dy) (r : 'I_M -> 'I_N -> R) (best : 'I_M -> 'I_N) : Prop :=
+  forall a s, 1 - ε <= mq_attention γ1 γ2 x y r (a, s) (a, best a).
+
+(* Claim mq-duplicates, part growth: with ρ the largest inner product, that of a and b, enough/(1−ρ)
+   is enough, and nothing below least/(1−ρ) is, whatever γ₂; enough and least know nothing of the
+   queries. *)
+Theorem mq_duplicates_growth : forall (dx dy M N : nat) (Δ low spread ε : R),
+  (2 <= N)%N -> 0 < Δ -> 0 < ε < 1 / 2 ->
+  let γ := ln (2 * (INR N - 1) / ε) / Δ in
+  let enough := γ * spread + ln (2 * (INR M - 1) * INR N / ε) in
+  let least := ln (1 / ε - 1) in
+  0 < least /\ forall (x : 'I_M -> vec 'I_dx) (y : 'I_M -> 'I_N -> vec 'I_dy)
+    (r : 'I_M -> 'I_N -> R) (best : 'I_M -> 'I_N) (ρ : R) (a b : 'I_M),
+  (forall c, ‖x c‖ = 1) -> (forall c d : 'I_M, c != d -> ⟨x c, x d⟩ <= ρ) -> ρ < 1 ->
+  (forall (c : 'I_M) (j : 'I_N), j != best c -> r c j + Δ <= r c (best c)) ->
+  (forall c j, low <= r c j <= low + spread) ->
+  a != b -> ⟨x a, x b⟩ = ρ ->
+  (forall γ1, enough / (1 - ρ) <= γ1 -> winners_keep ε γ1 γ x y r best)
+  /\ (forall γ1 γ2, winners_keep ε γ1 γ2 x y r best -> least / (1 - ρ) <= γ1).
+Proof.
+move=> dx dy M N Δ low spread ε N2 Δ0 ε0 γ enough least.
+have least0 : 0 < least.
+  rewrite /least -ln_1; apply: ln_increasing; first by lra.
+  by apply: (Rmult_lt_reg_r ε); [lra | field_simplify; lra].
+split=> // x y r best ρ a b x1 overlap ρ1 gap range ab abρ; split=> [γ1 ge c s|γ1 γ2 keep].
+  have M2 : (2 <= M)%N.
+    case: M x y r best a b x1 overlap gap range ab abρ c {enough ge} => [|[|M]] //.
+      by move=> ? ? ? ? [].
+    by move=> ? ? ? ? a b; rewrite (ord1 a) (ord1 b) eqxx.
+  have s0 : 0 <= spread by have := range a s; lra.
+  have ε2 : 0 < ε < 2 by lra.
+  have := query_temperatures M2 N2 Δ0 s0 ρ1 ε2; rewrite -/γ.
+  rewrite -/enough => -[γ10 γ20 EN EM]; set γ' := enough / (1 - ρ) in ge γ10 EM.
+  have bc d : d != c -> ⟨x c, x d⟩ <= ρ by move=> dc; apply: overlap; rewrite eq_sym.
+  have γ10' : 0 <= γ1 by lra.
+  have := mq_bound y s γ10' (Rlt_le _ _ γ20) (x1 c) bc (gap c) range; rewrite EN => le.
+  suff : (INR M - 1) * INR N * exp (- (γ1 * (1 - ρ) - γ * spread)) <= ε / 2 by lra.
+  rewrite -EM; apply: Rmult_le_compat_l.
+    have := INR_le M2; have := INR_ge0 N; rewrite INR_S [INR 1]/=; nra.
+  by apply: exp_mono; have := Rmult_le_compat_r (1 - ρ) _ _ ltac:(lra) ge; lra.
+have s := best a; have ba : ⟨x b, x a⟩ = ρ by rewrite dotC.
+case: (Rle_dec (γ2 * r a (best a)) (γ2 * r b (best b))) => le.
+  by have := keeps_apart ε0 ab (x1 a) _ le (keep a s); rewrite abρ; exact.
+have le' : γ2 * r b (best b) <= γ2 * r a (best a) by lra.
+by rewrite eq_sym in ab; have := keeps_apart ε0 ab (x1 b) _ le' (keep b s); rewrite ba; exact.
 Qed.

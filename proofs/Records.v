@@ -41,23 +41,27 @@ Implicit Types (r : 'I_n.+1 -> R) (σ : {perm 'I_n}).
 (* i is the best of all. *)
 Definition best r (i : 'I_n.+1) : bool := [forall j : 'I_n, Rlt_dec (r (lift i j)) (r i)].
 
-(* If the response i comes last, it adds a record exactly if it is the best of all. *)
-Lemma records_last r i σ :
-  records (fun p => r (lift_perm ord_max i σ p))
-  = (records (fun p => r (lift i (σ p))) + best r i)%N.
+(* If the response i comes last, it is a record exactly if it is the best of all. *)
+Lemma last_record r i σ : record (fun p => r (lift_perm ord_max i σ p)) ord_max = best r i.
 Proof.
-rewrite /records big_ord_recr /=; congr (_ + _)%N.
-  apply: eq_bigr => p _; congr nat_of_bool.
-  have -> : widen_ord (leqnSn n) p = lift ord_max p by apply/val_inj/esym; exact: lift_max.
-  apply/forallP/forallP => H q.
-    by have := H (lift ord_max q); rewrite !lift_perm_lift ltn_lift.
-  case: (unliftP ord_max q) => [j ->|->]; first by rewrite !lift_perm_lift ltn_lift; exact: H.
-  by rewrite lift_max ltnNge ltnW.
-congr nat_of_bool; apply/forallP/forallP => H q.
+apply/forallP/forallP => H q.
   have := H (lift ord_max ((σ^-1)%g q)); rewrite lift_perm_lift permKV lift_perm_id lift_max.
   by rewrite ltn_ord.
 case: (unliftP ord_max q) => [j ->|->]; last by rewrite ltnn.
 by rewrite lift_perm_lift lift_perm_id lift_max ltn_ord; exact: H.
+Qed.
+
+Lemma records_last r i σ :
+  records (fun p => r (lift_perm ord_max i σ p))
+  = (records (fun p => r (lift i (σ p))) + best r i)%N.
+Proof.
+rewrite /records big_ord_recr /= last_record; congr (_ + _)%N.
+apply: eq_bigr => p _; congr nat_of_bool.
+have -> : widen_ord (leqnSn n) p = lift ord_max p by apply/val_inj/esym; exact: lift_max.
+apply/forallP/forallP => H q.
+  by have := H (lift ord_max q); rewrite !lift_perm_lift ltn_lift.
+case: (unliftP ord_max q) => [j ->|->]; first by rewrite !lift_perm_lift ltn_lift; exact: H.
+by rewrite lift_max ltnNge ltnW.
 Qed.
 
 (* There is one best, if no two rewards are equal. *)
@@ -123,6 +127,22 @@ case: k others => [|k] others /=.
   by rewrite mult_INR Rplus_0_l.
 rewrite plus_INR mult_INR; congr (_ + _); rewrite -(IH _ _ (inj_lift (i := b) inj)).
 by apply: eq_bigl => σ; rewrite /= records_last bE eqxx addn1.
+Qed.
+
+(* Claim records, part induction; the newcomer i, one of the N = n + 1, comes last, after any order
+   σ of the others: a record for one i of the N, whatever σ is. These are all orders of the N. *)
+Theorem records_newcomer : forall (n : nat) (r : 'I_n.+1 -> R),
+  injective r ->
+  bijective (fun p : 'I_n.+1 * {perm 'I_n} => lift_perm ord_max p.1 p.2)
+  /\ exists b, forall i σ,
+    let order := lift_perm ord_max i σ in
+    order ord_max = i
+    /\ record (fun p => r (order p)) ord_max = (i == b)
+    /\ records (fun p => r (order p)) = (records (fun p => r (lift i (σ p))) + (i == b))%N.
+Proof.
+move=> n r inj; split; first exact: bij_choose.
+have [b bE] := exists_best inj; exists b => i σ order; split; first exact: lift_perm_id.
+by split; rewrite ?last_record ?records_last bE.
 Qed.
 
 (* Claim records, part mean; the mean number of records is H_N. *)

@@ -4,7 +4,7 @@
 From Coq Require Import Reals Lra FunctionalExtensionality.
 From mathcomp Require Import all_ssreflect fingroup perm.
 From Icalign Require Import Sums Vectors Rankings AlignmentTask GradientStep OnlineLoss Weights.
-From Icalign Require Import Spacing Transformer BlockErrors Turns Theorem33.
+From Icalign Require Import Spacing Transformer Block BlockErrors Turns Theorem33.
 From Icalign Require Import MaskedBlock Mask StopSink MaskedField CausalRounds ShortPrefix.
 
 Set Implicit Arguments.
@@ -251,9 +251,8 @@ apply: eq_bigr => k _; rewrite /t (_ : place (k %% n.+1) = place k) //.
 by apply/val_inj; rewrite /= modn_mod.
 Qed.
 
-(* Toward claim short-prefix-recount, parts surplus, induction: at the temperatures of
-   causal-theorem, where γ₂ = 2Δ + spread, and with its bound in place of the limits; other γ₂ above
-   the prefix's spread are not covered. Response i sees i+1 responses. *)
+(* Claim short-prefix-recount, parts surplus, induction: and how near, at the finite temperatures of
+   causal-theorem, where γ₂ = 2Δ + spread. Response i sees i+1 responses. *)
 Theorem short_prefix_recount : forall (dx dy N : nat) (W : mat dy dx)
     (η g Δ h low spread low_Z spread_Z D : R),
   0 <= η -> 0 < g -> 0 < Δ -> 1 <= h -> margins_fit N g Δ h spread spread_Z ->
@@ -280,7 +279,7 @@ rewrite NE => le; have -> : u = ca_sum W η (mask_γ g Δ) (mask_c g Δ spread) 
 by apply: Rle_trans le _; right; rewrite /miss /C; field.
 Qed.
 
-(* Toward claim short-prefix-recount, parts surplus, induction: as before; N − 1 rounds are Q cycles
+(* Claim short-prefix-recount, parts surplus, induction: as before; N − 1 rounds are Q cycles
    of the i+1 responses and s rounds more, which is Q − 1 cycles and s terms too many. *)
 Theorem short_prefix_recount_surplus : forall (dx dy N Q s : nat) (W : mat dy dx)
     (η g Δ h low spread low_Z spread_Z D : R),

@@ -60,6 +60,113 @@ rewrite /softmax_on Pj Pl (_ : z j - z l = z j + - z l) // exp_plus exp_Ropp.
 by field; split; lra.
 Qed.
 
+(* How often j has been taken before round k, where round l takes w l. *)
+Definition taken {T : eqType} (w : nat -> T) (k : nat) (j : T) : R :=
+  ∑_(l < k) (if w l == j then 1 else 0).
+
+Lemma taken_next (T : eqType) (w : nat -> T) k j :
+  taken w k.+1 j = taken w k j + if w k == j then 1 else 0.
+Proof. exact: sum_last. Qed.
+
+(* A temperature from which on a e^{−γδ} is small. *)
+Lemma cold a δ t : 0 <= a -> 0 < δ -> 0 < t ->
+  exists hot, 0 <= hot /\ forall γ, hot <= γ -> a * exp (- (γ * δ)) <= t.
+Proof.
+move=> a0 δ0 t0; pose b := (a + t) / t; exists (ln b / δ).
+have b1 : 1 <= b by rewrite /b; apply: (Rmult_le_reg_r t) => //; field_simplify; lra.
+have L0 : 0 <= ln b.
+  case: (b1) => [lt|<-]; last by rewrite ln_1; lra.
+  by left; rewrite -ln_1; apply: ln_increasing; lra.
+split=> [|γ hot]; first by apply: Rmult_le_pos => //; left; exact: Rinv_0_lt_compat.
+have γδ : ln b <= γ * δ.
+  by have := Rmult_le_compat_r _ _ _ (Rlt_le _ _ δ0) hot; rewrite (_ : ln b / δ * δ = ln b);
+     [lra | field; lra].
+have e1 : b * exp (- (γ * δ)) <= 1.
+  rewrite -[X in X * _](exp_ln b) -?exp_plus; last by lra.
+  by rewrite -exp_0; apply: exp_mono; lra.
+have e0 := exp_pos (- (γ * δ)); set e := exp _ in e0 e1 *.
+apply: (Rle_trans _ (t * (b * e))); last first.
+  by have := Rmult_le_compat_l _ _ _ (Rlt_le _ _ t0) e1; lra.
+have -> : t * (b * e) = (a + t) * e by rewrite /b; field; lra.
+by apply: Rmult_le_compat_r; lra.
+Qed.
+
+(* The rounds at token i, if the response w k leads by δ in round k; what a round misses. *)
+Section Greedy.
+Variables (N K : nat) (γ1 γ2 δ : R) (r : 'I_N -> R) (i : 'I_N) (w : nat -> 'I_N).
+Let e := INR N * exp (- (γ1 * (δ / 2))).
+Hypotheses (γ0 : 0 <= γ1) (small : 4 * Rabs γ2 * (INR K * e) <= δ).
+Hypothesis sees : forall k, (k < K)%N -> causal i (w k).
+Hypothesis ahead : forall k, (k < K)%N -> forall j, causal i j -> j != w k ->
+  r j - γ2 * taken w k j + δ <= r (w k) - γ2 * taken w k (w k).
+Let m k := ca_record γ1 (γ1 * γ2) 0 causal r (fun _ => 0) one_hot k i.
+Let A k := ca_winner_weights γ1 (γ1 * γ2) 0 causal r (fun _ => 0) one_hot i (m k).
+
+Lemma greedy_e0 : 0 <= e.
+Proof. by apply: Rmult_le_pos; [exact: INR_ge0 | left; exact: exp_pos]. Qed.
+
+Lemma greedy_miss k : (k < K)%N ->
+  (forall j, causal i j -> Rabs (m k j - taken w k j) <= INR k * e) ->
+  0 <= 1 - A k (w k) <= e.
+Proof.
+move=> kK near; have iw := sees k kK; have e0 := greedy_e0.
+have kE : INR k * e <= INR K * e by apply: Rmult_le_compat_r => //; apply: INR_le; exact: ltnW.
+have two j : causal i j -> Rabs (γ2 * (m k j - taken w k j)) <= δ / 4.
+  move=> ij; rewrite Rabs_mult; have := Rmult_le_compat_l _ _ _ (Rabs_pos γ2) (near j ij).
+  by have := Rmult_le_compat_l _ _ _ (Rabs_pos γ2) kE; lra.
+split.
+  have := softmax_on_sum (fun j => γ1 * r j + 0 * 0 - γ1 * γ2 * ⟨m k, one_hot j⟩) iw.
+  have := @sum_ge_term _ predT (A k) (w k) isT (fun j _ => softmax_on_ge0 _ _ _).
+  by rewrite /A /ca_winner_weights /=; lra.
+apply: Rle_trans (@lead_miss _ (causal i) _ (w k) (γ1 * (δ / 2)) iw _) _ => [j ij jw|].
+  rewrite !dot_one_hot; have := ahead k kK j ij jw; have := two j ij; have := two (w k) iw.
+  move: (taken w k j) (taken w k (w k)) (m k j) (m k (w k)) => p q s t h1 h2 h3.
+  have lead : r j - γ2 * s + δ / 2 <= r (w k) - γ2 * t by move: h1 h2; split_Rabs; lra.
+  by have := Rmult_le_compat_l _ _ _ γ0 lead; lra.
+apply: Rmult_le_compat_r; first by left; exact: exp_pos.
+by apply: INR_le; apply: leq_trans (max_card _) _; rewrite card_ord.
+Qed.
+
+Lemma greedy_near k : (k <= K)%N ->
+  forall j, causal i j -> Rabs (m k j - taken w k j) <= INR k * e.
+Proof.
+elim: k => [|k IH] kK j ij.
+  by rewrite /m /= /vzero /taken big_ord0 Rminus_0_r Rabs_R0; lra.
+have near := IH (ltnW kK); have := near j ij; have [m0 m1] := @greedy_miss k kK near.
+have -> : m k.+1 j = m k j + A k j by rewrite /m /= /vadd comb_one_hot.
+have A0 l : 0 <= A k l by exact: softmax_on_ge0.
+rewrite taken_next INR_S; case: eqP => [<-|/eqP jw]; first by split_Rabs; lra.
+have : A k j <= 1 - A k (w k).
+  have := softmax_on_sum (fun j => γ1 * r j + 0 * 0 - γ1 * γ2 * ⟨m k, one_hot j⟩) (sees k kK).
+  rewrite -[∑_j _]/(∑_j A k j) (sum_pick (w k)) => E.
+  have := @sum_ge_term _ (fun l => l != w k) (A k) j; rewrite eq_sym jw.
+  by move=> /(_ isT (fun l _ => A0 l)); lra.
+by have := A0 j; split_Rabs; lra.
+Qed.
+End Greedy.
+
+(* Temperatures at which all this holds, with errors up to ε. *)
+Lemma greedy_cold (N K : nat) (γ2 δ ε : R) : 0 < δ -> 0 < ε -> exists hot, 0 <= hot /\
+  forall γ1, hot <= γ1 -> let e := INR N * exp (- (γ1 * (δ / 2))) in
+  4 * Rabs γ2 * (INR K * e) <= δ /\ e <= ε /\ INR K * e <= ε.
+Proof.
+move=> δ0 ε0; have K0 := INR_ge0 K; have G0 := Rabs_pos γ2.
+pose b := 4 * Rabs γ2 * (INR K * 1) + 1; have b0 : 0 < b by rewrite /b; nra.
+pose t := Rmin (δ / b) (ε / (INR K + 1)).
+have t0 : 0 < t by apply: Rmin_glb_lt; apply: Rdiv_lt_0_compat; lra.
+have [hot [hot0 small]] := cold (INR_ge0 N) (ltac:(lra) : 0 < δ / 2) t0.
+exists hot; split=> // γ1 h e; have le : e <= t := small γ1 h.
+have e0 : 0 <= e by apply: Rmult_le_pos; [exact: INR_ge0 | left; exact: exp_pos].
+have le1 : e * b <= δ.
+  have := Rmult_le_compat_r _ _ _ (Rlt_le _ _ b0) (Rle_trans _ _ _ le (Rmin_l _ _)).
+  by rewrite (_ : δ / b * b = δ) //; field; lra.
+have le2 : e * (INR K + 1) <= ε.
+  have := Rmult_le_compat_r (INR K + 1) _ _ ltac:(lra) (Rle_trans _ _ _ le (Rmin_r _ _)).
+  by rewrite (_ : ε / (INR K + 1) * (INR K + 1) = ε) //; field; lra.
+have := Rmult_le_pos _ _ K0 e0; move: le1; rewrite /b => le1 Ke.
+by split; [lra | split; lra].
+Qed.
+
 (* ── The claims ─────────────────────────────────────────────────────────────────────────────── *)
 
 (* Claim short-prefix-recount, part common-shift; X and Y differ in the record of token i, which
@@ -84,40 +191,36 @@ rewrite !printed_field_attention // -[RHS](softmax_on_shift _ _ (- (C * a))).
 by apply: eq_softmax_on => l il; rewrite level // e0 !eqs //; ring.
 Qed.
 
-(* Toward claim short-prefix-recount, part greedy: n_j is the entry of a record that is the same
-   for all γ₁; that the record of round k tends to the counts is not shown. If w leads in r − γ₂n,
-   it gets all the attention in the limit γ₁ → ∞, c = γ₁γ₂. *)
-Theorem short_prefix_recount_greedy : forall (dx dy N : nat) (η γ2 δ : R) (T : finType)
-    (sees : rel T) (X : T -> token (ca_stream dx dy N)) (i w : T),
-  0 < δ -> X i Ca.one ord0 = 1 -> sees i w ->
-  let n j := ⟨X i Ca.m, X j Ca.p⟩ in
-  (forall j, sees i j -> j != w ->
-     X j Ca.r ord0 - γ2 * n j + δ <= X w Ca.r ord0 - γ2 * n w) ->
-  forall ε, 0 < ε -> exists hot, forall γ1, hot <= γ1 ->
-  1 - ε <= attention sees (ca_winner dx dy N η γ1 (γ1 * γ2) 0) X i w <= 1.
+(* Claim short-prefix-recount, parts greedy, induction; round k, from 0, at response i. If w k has
+   the largest r − γ₂n in round k, by δ, n the times that a response has been taken before, then it
+   gets all the attention in the limit γ₁ → ∞, c = γ₁γ₂, and the record tends to n. *)
+Theorem short_prefix_recount_greedy : forall (N K : nat) (γ2 δ ε : R),
+  0 < δ -> 0 < ε -> exists hot, forall (dx dy : nat) (W : mat dy dx) (η γ1 C : R), hot <= γ1 ->
+  forall (x : vec 'I_dx) (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (i : 'I_N) (w : nat -> 'I_N),
+  let n := taken w in
+  (forall k, (k < K)%N -> causal i (w k)) ->
+  (forall k, (k < K)%N -> forall j, causal i j -> j != w k ->
+     r j - γ2 * n k j + δ <= r (w k) - γ2 * n k (w k)) ->
+  let X k := run causal (nseq k (printed_block N W η γ1 (γ1 * γ2) C)) (masked_prompt x y r) in
+  (forall k, (k < K)%N ->
+     1 - ε <= attention causal (ca_winner dx dy N η γ1 (γ1 * γ2) 0) (X k) i (w k) <= 1)
+  /\ (forall k, (k <= K)%N -> forall j, causal i j -> Rabs (X k i Ca.m j - n k j) <= ε).
 Proof.
-move=> dx dy N η γ2 δ T sees X i w δ0 one iw n lead ε ε0.
-pose M := INR #|sees i|.
-have M0 : 0 < M by apply: INR_gt0; apply/card_gt0P; exists w.
-exists (Rmax 0 (ln (M / ε) / δ)) => γ1 hot.
-have γ0 : 0 <= γ1 by apply: Rle_trans hot; exact: Rmax_l.
-have γl : ln (M / ε) / δ <= γ1 by apply: Rle_trans hot; exact: Rmax_r.
-rewrite printed_winner_attention //; set z := (X in softmax_on _ X _); split.
-  have := @lead_miss _ (sees i) z w (γ1 * δ) iw => H.
-  have {H} le := H ltac:(by move=> j ij jw;
-    have := Rmult_le_compat_l _ _ _ γ0 (lead j ij jw); rewrite /z -/(n j) -/(n w); lra).
-  have : M * exp (- (γ1 * δ)) <= ε; last by rewrite -/M in le; lra.
-  have a0 : 0 < M / ε by exact: Rdiv_lt_0_compat.
-  have gd : ln (M / ε) <= γ1 * δ.
-    have -> : ln (M / ε) = ln (M / ε) / δ * δ by field; lra.
-    by apply: Rmult_le_compat_r => //; lra.
-  have -> : M = M / ε * ε by field; lra.
-  have : M / ε * exp (- (γ1 * δ)) <= 1.
-    by rewrite -{1}(exp_ln _ a0) -exp_plus -exp_0; apply: exp_mono; lra.
-  have := exp_pos (- (γ1 * δ)); set e := exp _; set b := M / ε => e1 e2.
-  by have := Rmult_le_compat_r _ _ _ (Rlt_le _ _ ε0) e2; lra.
-rewrite -(softmax_on_sum z iw); apply: (@sum_ge_term _ predT) => // j _.
-exact: softmax_on_ge0.
+move=> N K γ2 δ ε δ0 ε0.
+have [hot [hot0 small]] := greedy_cold N K γ2 δ0 ε0.
+exists hot => dx dy W η γ1 C h x y r i w n sees ahead X.
+have [fit [e1 eK]] := small γ1 h; have γ0 : 0 <= γ1 by lra.
+have XE k : X k = ca_state (fun _ => x) y (fun j => ‖y j‖²) r (fun _ => 0) one_hot
+    (ca_record γ1 (γ1 * γ2) 0 causal r (fun _ => 0) one_hot k)
+    (ca_sum W η γ1 (γ1 * γ2) C 0 0 causal (fun _ => x) y (fun j => ‖y j‖²) r (fun _ => 0) one_hot
+      k).
+  by rewrite -ca_run.
+have near k kK := @greedy_near N K γ1 γ2 δ r i w γ0 fit sees ahead k kK.
+split=> k kK; last first.
+  move=> j ij; rewrite XE; apply: Rle_trans (near k kK j ij) (Rle_trans _ _ _ _ eK).
+  by apply: Rmult_le_compat_r; [exact: greedy_e0 | exact: INR_le].
+rewrite XE ca_winner_attention.
+by have := @greedy_miss N K γ1 γ2 δ r i w γ0 fit sees ahead k kK (near k (ltnW kK)); lra.
 Qed.
 
 (* Claim short-prefix-recount, part cyclic; the a best responses have been taken q + 1 times, the
@@ -142,8 +245,7 @@ rewrite /value ltnn addn0; case: (ltngtP l a) => [lt|gt|/val_inj E]; last by rew
 by rewrite addn0; have := ranked _ _ gt; lra.
 Qed.
 
-(* Toward claim short-prefix-recount, part surplus: the ratio of two weights of the second head;
-   that the rounds add up to the cyclic sum, in the limits, is not shown. *)
+(* Claim short-prefix-recount, part surplus: the ratio of two weights of the second head. *)
 Theorem short_prefix_recount_ratio : forall (dx dy N : nat) (W : mat dy dx) (η C : R)
     (T : finType) (sees : rel T) (X : T -> token (ca_stream dx dy N)) (i j l : T),
   X i Ca.one ord0 = 1 -> sees i j -> sees i l ->
@@ -160,8 +262,8 @@ have split a b p q : a - C * p - (b - C * q) = a - b - C * (p - q) by ring.
 by rewrite -!ZE -split.
 Qed.
 
-(* Toward claim short-prefix-recount, part surplus: the cyclic sum of terms t, Q cycles of n and s
-   rounds more, is Q cycles and s terms; that u is this sum, in the limits, is not shown. *)
+(* Claim short-prefix-recount, part surplus: Q cycles of n terms and s rounds more are Q cycles and
+   s terms; that u tends to such a sum is the theorem short_prefix_recount_limit. *)
 Theorem short_prefix_recount_cycles : forall (n Q s : nat) (t : nat -> R),
   (s < n)%N ->
   ∑_(k < Q * n + s) t (k %% n)%N = INR Q * ∑_(k < n) t k + ∑_(k < s) t k.

@@ -235,8 +235,8 @@ Section Readout.
 Variables m n N : nat.
 Variables (x : vec 'I_n) (y : 'I_N -> vec 'I_m) (τ : {perm 'I_N}).
 
-(* Toward claim readout-sign, part printed: W₀x − ΔW x is a step up the gradient; that this is the
-   printed read-out is taken from the paper, not from matrices. *)
+(* Claim readout-sign, part printed: W₀x − ΔW x is a step up the gradient; that a test token reads
+   it is readout_sign_test_token. *)
 Theorem readout_sign_printed : forall (W : mat m n) (η : R),
   let G := gradient W x y τ in
   let ΔW := ((- η) *: G)%V in
@@ -246,9 +246,8 @@ move=> W η /=; rewrite mulmv_add !mulmv_scal.
 by apply: vec_eq => a; rewrite /vadd /vsub /vscal; ring.
 Qed.
 
-(* Toward claim readout-sign, part negated: the algebra of the row; the test token and its working
-   copy are not modelled. The y row starts at −W₀x, the pass adds −ΔW x, and it
-   is negated. *)
+(* Claim readout-sign, part negated: the y row starts at −W₀x, the pass adds −ΔW x, and it is
+   negated; that a test token does so, while the heads ask with x, is readout_sign_test_token. *)
 Theorem readout_sign_negated : forall (W ΔW : mat m n),
   ((- 1) *: ((- 1) *: (W *v x) - ΔW *v x) = (W + ΔW) *v x)%V.
 Proof.

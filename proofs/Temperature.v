@@ -17,6 +17,20 @@ Lemma sel_miss dx dy N γ (x : vec 'I_dx) (y : 'I_N -> vec 'I_dy) r i j :
   1 - sel_attention γ x y r i j = share (crowd (fun l => γ * r l) j).
 Proof. by rewrite sel_softmax softmax_miss. Qed.
 
+(* Some unit vector points along z, whatever z is. *)
+Lemma unit_along d (z : vec 'I_d) : (0 < d)%N -> exists v, ‖v‖ = 1 /\ ⟨v, z⟩ = ‖z‖.
+Proof.
+move=> d0; case: (vnorm_ge0 z) => [z0|z0].
+  exists (/ ‖z‖ *: z)%V; rewrite vnorm_scal dot_scall -[⟨z, z⟩]/(‖z‖²) -vnorm_sqr Rabs_pos_eq.
+    by split; field; lra.
+  by left; exact: Rinv_0_lt_compat.
+have {}z0 : z = vzero by apply: sqnorm_eq0; rewrite -vnorm_sqr -z0; ring.
+pose e : vec 'I_d := fun a => if a == Ordinal d0 then 1 else 0; exists e; split.
+  rewrite /vnorm /sqnorm /dot (sum_pick (Ordinal d0)) /e eqxx big1 => [|a /negbTE ->]; last by ring.
+  by rewrite (_ : 1 * 1 + 0 = 1) ?sqrt_1 //; ring.
+by rewrite z0 dotC !dot_zerol /vnorm /sqnorm dot_zerol sqrt_0.
+Qed.
+
 (* Claim selection-output, part projected; paper: Lemma C.2. *)
 Theorem selection_output_projected : forall (dx dy N : nat) (γ D : R) (x : vec 'I_dx)
     (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (v : vec 'I_dy) (best i : 'I_N),
@@ -27,29 +41,37 @@ move=> dx dy N γ D x y r v b i v1 yD; apply: Rle_trans (dot_le _ _) _.
 by rewrite v1 Rmult_1_l sel_output sel_softmax; exact: mean_to_point.
 Qed.
 
-(* Toward claim selection-output, part norm: what follows from it; that ‖z‖ is the largest ⟨v, z⟩
-   over unit v, and |⟨v, y_j − y⁺⟩| ≤ D, is not stated. *)
+Lemma selection_distance dx dy N γ D (x : vec 'I_dx) (y : 'I_N -> vec 'I_dy) r (best i : 'I_N) :
+  (forall j, ‖y j - y best‖ <= D) ->
+  ‖selected γ x y r i - y best‖ <= D * (1 - sel_attention γ x y r i best).
+Proof. by move=> yD; rewrite sel_output sel_softmax; exact: mean_to_point. Qed.
+
+(* Claim selection-output, part norm: the error in every direction, and its length, the largest. *)
 Theorem selection_output_norm : forall (dx dy N : nat) (γ D : R) (x : vec 'I_dx)
     (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (best i : 'I_N),
   (forall j, ‖y j - y best‖ <= D) ->
-  ‖selected γ x y r i - y best‖ <= D * (1 - sel_attention γ x y r i best).
+  let z := (selected γ x y r i - y best)%V in
+  (forall v, ‖v‖ = 1 -> ⟨v, z⟩ <= ‖z‖ /\ (forall j, Rabs ⟨v, y j - y best⟩ <= D))
+  /\ ((0 < dy)%N -> exists v, ‖v‖ = 1 /\ ⟨v, z⟩ = ‖z‖)
+  /\ ‖z‖ <= D * (1 - sel_attention γ x y r i best).
 Proof.
-by move=> dx dy N γ D x y r b i yD; rewrite sel_output sel_softmax; exact: mean_to_point.
+move=> dx dy N γ D x y r b i yD z; split; [|split] => [v v1|d0|]; last exact: selection_distance.
+  have le w : Rabs ⟨v, w⟩ <= ‖w‖ by have := dot_abs_le v w; rewrite v1 Rmult_1_l.
+  by split=> [|j]; [exact: Rle_trans (Rle_abs _) (le z) | exact: Rle_trans (le _) (yD j)].
+exact: unit_along.
 Qed.
 
-(* Toward claim selection-output, part bound: of the error; that D(1 − A_max) is at most this is D
-   times the theorem selection_bound. *)
+(* Claim selection-output, part bound. *)
 Theorem selection_output : forall (dx dy N : nat) (γ Δ D : R) (x : vec 'I_dx)
     (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (best i : 'I_N),
   0 <= γ -> (forall j : 'I_N, j != best -> r j + Δ <= r best) ->
   (forall j, ‖y j - y best‖ <= D) ->
   let q := (INR N - 1) * exp (- γ * Δ) in
-  ‖selected γ x y r i - y best‖ <= D * (q / (1 + q)).
+  ‖selected γ x y r i - y best‖ <= D * (1 - sel_attention γ x y r i best) <= D * (q / (1 + q)).
 Proof.
-move=> dx dy N γ Δ D x y r b i γ0 gap yD /=.
-apply: Rle_trans (selection_output_norm γ x r i yD) _; apply: Rmult_le_compat_l.
-  exact: Rle_trans (vnorm_ge0 _) (yD b).
-exact: selection_bound.
+move=> dx dy N γ Δ D x y r b i γ0 gap yD /=; split; first exact: selection_distance.
+apply: Rmult_le_compat_l; last exact: selection_bound.
+exact: Rle_trans (vnorm_ge0 _) (yD b).
 Qed.
 
 (* Claim selection-output, part spaced. *)
@@ -60,7 +82,7 @@ Theorem selection_output_spaced : forall (dx dy N : nat) (γ Δ D : R) (x : vec 
   ‖selected γ x y r i - y best‖ < D * exp (- γ * Δ).
 Proof.
 move=> dx dy N γ Δ D x y r b i γ0 Δ0 D0 gaps top yD.
-apply: Rle_lt_trans (selection_output_norm γ x r i yD) _; apply: Rmult_lt_compat_l => //.
+apply: Rle_lt_trans (selection_distance γ x r i yD) _; apply: Rmult_lt_compat_l => //.
 apply: Rle_lt_trans (selection_bound_spaced x y i γ0 Δ0 gaps top) _.
 by apply: selection_bound_free_of_n => //; exact: leq_ltn_trans (ltn_ord b).
 Qed.
@@ -118,7 +140,7 @@ Proof.
 move=> dx dy N γ Δ D ε x y r b i N2 Δ0 εD γle gap yD.
 have n1 : 0 < INR N - 1 by have : INR 2 <= INR N by [exact: INR_le]; rewrite /=; lra.
 have γ0 := Rle_trans _ _ _ (Rmax_l _ _) γle; have γ1 := Rle_trans _ _ _ (Rmax_r _ _) γle.
-apply: Rle_trans (selection_output x i γ0 gap yD) _.
+have [le1 le2] := selection_output x i γ0 gap yD; apply: Rle_trans le1 (Rle_trans _ _ _ le2 _).
 by apply/tolerance_iff.
 Qed.
 
@@ -170,28 +192,36 @@ have T := @tolerance_iff (INR N - 1) γ Δ D ε n1 Δ0 εD; split=> [/T le|].
 by move=> H; apply/T; exact: Rle_trans (Rmax_r _ _) H.
 Qed.
 
-(* Toward claim selection-temperature, part free-of-n: the error is below ε, for γ > 0; that Dξ is
-   at most ε is in the proof only. *)
-Theorem selection_temperature_free_of_n : forall (dx dy N : nat) (γ Δ D ε : R) (x : vec 'I_dx)
-    (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (best i : 'I_N),
-  0 < Δ -> 0 < ε -> 0 < D -> 0 < γ -> ln (D / ε) / Δ <= γ ->
-  spaced Δ r -> (forall j, r j <= r best) -> (forall j, ‖y j - y best‖ <= D) ->
+(* Claim selection-temperature, part free-of-n. *)
+Theorem selection_temperature_free_of_n : forall (γ Δ D ε : R),
+  0 < Δ -> 0 < ε -> 0 < D -> ln (D / ε) / Δ <= γ ->
+  D * exp (- γ * Δ) <= ε /\
+  forall (dx dy N : nat) (x : vec 'I_dx) (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R)
+    (best i : 'I_N),
+  0 < γ -> spaced Δ r -> (forall j, r j <= r best) -> (forall j, ‖y j - y best‖ <= D) ->
   ‖selected γ x y r i - y best‖ < ε.
 Proof.
-move=> dx dy N γ Δ D ε x y r b i Δ0 ε0 D0 γ0 γle gaps top yD.
-apply: Rlt_le_trans (selection_output_spaced x i γ0 Δ0 D0 gaps top yD) _.
+move=> γ Δ D ε Δ0 ε0 D0 γle.
 have le : ln (D / ε) <= γ * Δ.
   have := Rmult_le_compat_r Δ _ _ (Rlt_le _ _ Δ0) γle.
   by rewrite /Rdiv Rmult_assoc Rinv_l ?Rmult_1_r; lra.
 have d0 : 0 < D / ε by exact: Rdiv_lt_0_compat.
-have e0 := exp_pos (- γ * Δ).
-have : exp (- γ * Δ) <= / (D / ε).
-  rewrite -{1}(exp_ln (D / ε)) // -exp_Ropp; apply: exp_mono; lra.
-move=> H; apply: Rle_trans (Rmult_le_compat_l D _ _ (Rlt_le _ _ D0) H) _.
-by right; field; lra.
+have ξε : D * exp (- γ * Δ) <= ε.
+  have : exp (- γ * Δ) <= / (D / ε).
+    rewrite -{1}(exp_ln (D / ε)) // -exp_Ropp; apply: exp_mono; lra.
+  move=> H; apply: Rle_trans (Rmult_le_compat_l D _ _ (Rlt_le _ _ D0) H) _.
+  by right; field; lra.
+split=> // dx dy N x y r b i γ0 gaps top yD.
+exact: Rlt_le_trans (selection_output_spaced x i γ0 Δ0 D0 gaps top yD) ξε.
 Qed.
 
 (* ── Never exact, and ties ──────────────────────────────────────────────────────────────────── *)
+
+(* Claim selection-never-exact, part positive. *)
+Theorem selection_never_exact_positive : forall (dx dy N : nat) (γ : R) (x : vec 'I_dx)
+    (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (i j : 'I_N),
+  0 < sel_attention γ x y r i j.
+Proof. by move=> dx dy N γ x y r i j; rewrite sel_softmax; exact: softmax_gt0. Qed.
 
 (* Claim selection-never-exact, part never; positive as well, for N ≥ 2. *)
 Theorem selection_never_exact : forall (dx dy N : nat) (γ : R) (x : vec 'I_dx)

@@ -85,23 +85,23 @@ def told(name: str, lines: list[str]) -> str:
     return run("coqc", "-Q", ".", "Icalign", f"queries/{query.name}")
 
 
-def ask(path: Path, theorems: list[kernel.Theorem], *commands: str) -> list[list[str]]:
-    """What Rocq prints for these commands about each theorem of a file, in the file's own notation."""
-    module, preamble = path.stem, PREAMBLE.findall(path.read_text(encoding="utf-8"))
-    lines = [*preamble, f"From Icalign Require Import {module}.", f"Set Printing Width {WIDTH}."]
-    for theorem in theorems:
-        for command in commands:
-            lines += [f'Goal True. idtac "{MARK}". Abort.', f"{command} {module}.{theorem.name}."]
-    _, *answers = told(f"ask_{module}", lines).split(f"{MARK}\n")
-    return [answers[k : k + len(commands)] for k in range(0, len(answers), len(commands))]
+def ask(path: Path, commands: list[str], *before: str) -> list[str]:
+    """What Rocq prints for each of these commands, in a file's own notation."""
+    preamble = PREAMBLE.findall(path.read_text(encoding="utf-8"))
+    lines = [*preamble, f"From Icalign Require Import {path.stem}.", f"Set Printing Width {WIDTH}.", *before]
+    for command in commands:
+        lines += [f'Goal True. idtac "{MARK}". Abort.', command]
+    _, *answers = told(f"ask_{path.stem}", lines).split(f"{MARK}\n")
+    return answers
 
 
 def asked(path: Path, theorems: list[kernel.Theorem]) -> list[dict[str, Any]]:
     """The statement and the axioms of each theorem of a file."""
-    answers = ask(path, theorems, "Check", "Print Assumptions")
+    names = [f"{path.stem}.{theorem.name}" for theorem in theorems]
+    answers = ask(path, [*(f"Check {name}." for name in names), *(f"Print Assumptions {name}." for name in names)])
     return [
         {"name": theorem.name, "statement": statement_of(theorem.name, checked), "axioms": axioms_of(assumed)}
-        for theorem, (checked, assumed) in zip(theorems, answers, strict=True)
+        for theorem, checked, assumed in zip(theorems, answers[: len(names)], answers[len(names) :], strict=True)
     ]
 
 
@@ -110,14 +110,16 @@ def changed(path: Path, theorems: list[kernel.Theorem], stored: dict[str, Any]) 
 
     To list the axioms of every theorem by itself takes three times as long; that is done when they are stored.
     """
-    answers = ask(path, theorems, "Check")
+    names = [f"{path.stem}.{theorem.name}" for theorem in theorems]
+    questions = [*(f"Check {name}." for name in names), "Print Assumptions together."]
+    *answers, assumed = ask(path, questions, together(names))
     known = [stored.get(theorem.name, {"statement": "", "axioms": []}) for theorem in theorems]
     found = [
         f"proofs/{path.name}: the kernel states {theorem.name} otherwise"
-        for theorem, (checked,), entry in zip(theorems, answers, known, strict=True)
+        for theorem, checked, entry in zip(theorems, answers, known, strict=True)
         if statement_of(theorem.name, checked) != entry["statement"]
     ]
-    used = axioms_under(path.name, [theorem.name for theorem in theorems])
+    used = set(axioms_of(assumed))
     if used != {axiom for entry in known for axiom in entry["axioms"]}:
         found.append(f"proofs/{path.name}: its theorems rest on {', '.join(sorted(used)) or 'no axiom'}")
     return found
@@ -150,11 +152,16 @@ def axioms_of(answer: str) -> list[str]:
     return sorted([full.get(name := line.split()[0], name) for line in lines if not line.startswith(" ")])
 
 
+def together(names: list[str]) -> str:
+    """One definition that rests on whatever these lemmas rest on."""
+    return f"Definition together := ({', '.join(names)})."
+
+
 def axioms_under(file: str, names: list[str]) -> set[str]:
     """The axioms that these lemmas of a file rest on, together."""
     module = Path(file).stem
-    together = ", ".join([f"{module}.{name}" for name in names])
-    lines = [f"From Icalign Require {module}.", f"Definition together := ({together}).", "Print Assumptions together."]
+    stated = together([f"{module}.{name}" for name in names])
+    lines = [f"From Icalign Require {module}.", stated, "Print Assumptions together."]
     return set(axioms_of(told(f"under_{module}", lines)))
 
 

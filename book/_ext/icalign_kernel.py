@@ -7,7 +7,7 @@ from a box works offline. Nothing here is typed: all of it comes from ``proofs/`
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -30,7 +30,8 @@ class Theorems:
     def open(self, app: Sphinx) -> None:
         """Says where the book lies."""
         self.root = Path(app.srcdir)
-        self.__dict__.pop("all", None)
+        for name in ("all", "mutants"):
+            self.__dict__.pop(name, None)
 
     @cached_property
     def all(self) -> list[kernel.Theorem]:
@@ -49,15 +50,20 @@ class Theorems:
                     node.parent.index(node) + 1, nodes.raw("", box_html(app, docname, found), format="html")
                 )
 
+    @cached_property
+    def mutants(self) -> list[kernel.Mutant]:
+        """Every mutant that is refuted."""
+        return kernel.mutants(self.root / "proofs") if self.all else []
+
     def pages(self, app: Sphinx) -> Iterator[tuple[str, dict[str, object], str]]:
         """A page for each file."""
         for path in kernel.sources(self.root / "proofs") if self.all else []:
-            here = [theorem for theorem in self.all if theorem.file == path.name]
+            here = [named for named in (*self.all, *self.mutants) if named.file == path.name]
             yield f"{PAGES}{path.stem}", {"title": path.name, "body": source_html(path, here)}, "page.html"
 
 
-def source(app: Sphinx, docname: str, theorem: kernel.Theorem) -> str:
-    """The address of a theorem in the page of its file, from another page."""
+def source(app: Sphinx, docname: str, theorem: kernel.Theorem | kernel.Mutant) -> str:
+    """The address of a theorem, or of a mutant, in the page of its file, from another page."""
     target = app.builder.get_target_uri(f"{PAGES}{theorem.file.removesuffix('.v')}")
     return f"{relative_uri(app.builder.get_target_uri(docname), target)}#{theorem.name}"
 
@@ -93,8 +99,8 @@ def box_html(app: Sphinx, docname: str, theorems: list[kernel.Theorem]) -> str:
     return f'<details class="kernel-box"><summary>{said}</summary>{body}</details>'
 
 
-def source_html(path: Path, theorems: list[kernel.Theorem]) -> str:
-    """A file with an anchor before each of its theorems."""
+def source_html(path: Path, theorems: Sequence[kernel.Theorem | kernel.Mutant]) -> str:
+    """A file with an anchor before each of its theorems and mutants."""
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     starts = {theorem.line: theorem.name for theorem in theorems}
     cuts = sorted({1, *starts})
@@ -120,12 +126,46 @@ def table_html(page: Page, theorems: list[kernel.Theorem]) -> str:
                 f'<td><a href="{escape(source(page.app, page.docname, theorem))}"><code>{theorem.name}</code></a></td>'
                 f"<td>{len(theorem.axioms)}</td></tr>"
             )
+    return scrolling("Claims and theorems.", ("Claim", "Parts", "Theorem", "Axioms"), rows)
+
+
+def mutants_html(page: Page, theorems: list[kernel.Theorem], mutants: list[kernel.Mutant]) -> str:
+    """Theorem, what is changed in it, and the lemma that refutes the change, in the order of the theorems."""
+    rows = [
+        f'<tr><td><a href="{escape(source(page.app, page.docname, theorem))}"><code>{theorem.name}</code></a></td>'
+        f"<td>{escape(mutant.what)}</td>"
+        f'<td><a href="{escape(source(page.app, page.docname, mutant))}"><code>{mutant.name}</code></a></td></tr>'
+        for theorem in theorems
+        for mutant in mutants
+        if mutant.of == theorem.name
+    ]
+    return scrolling("Mutants, each refuted.", ("Theorem", "What is changed", "Refutation"), rows)
+
+
+def scrolling(caption: str, heads: Iterable[str], rows: Iterable[str]) -> str:
+    """A table that scrolls within its box."""
+    columns = "".join(f'<th scope="col">{head}</th>' for head in heads)
     return (
         '<div class="pst-scrollable-table-container kernel-scroll" tabindex="0"><table class="table kernel-table">'
-        "<caption>Claims and theorems.</caption>"
-        '<thead><tr><th scope="col">Claim</th><th scope="col">Parts</th><th scope="col">Theorem</th>'
-        f'<th scope="col">Axioms</th></tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+        f"<caption>{caption}</caption><thead><tr>{columns}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )
+
+
+def open_html(page: Page, theorems: list[kernel.Theorem], reasons: dict[str, str]) -> str:
+    """The claims that the kernel has begun: their parts that no theorem covers, and what blocks them."""
+    begun = {theorem.claim for theorem in theorems}
+    covered = {(theorem.claim, part) for theorem in theorems if theorem.covers for part in theorem.parts}
+    rows = []
+    for claim in (entry.claim for entry in page.ledger if entry.claim.id in begun):
+        left = [
+            part.name for part in claim.parts if part.by in ("proof", "hand") and (claim.id, part.name) not in covered
+        ]
+        if left:
+            name = f'<a href="{escape(page.link(claim.id) or "")}">{claim.id}</a>'
+            rows.append(f"<tr><td>{name}</td><td>{', '.join(left)}</td><td>{escape(reasons[claim.id])}</td></tr>")
+    others = sum(entry.claim.id not in begun for entry in page.ledger)
+    table = scrolling("What no theorem covers.", ("Claim", "Parts", "What blocks them"), rows)
+    return f"{table}<p>Of {others} more claims no part was tried.</p>"
 
 
 def axioms_table_html(theorems: list[kernel.Theorem]) -> str:
@@ -144,6 +184,8 @@ def setup(app: Sphinx) -> dict[str, object]:
         app,
         {
             "kernel-table": lambda page: table_html(page, theorems.all),
+            "kernel-mutants": lambda page: mutants_html(page, theorems.all, theorems.mutants),
+            "kernel-open": lambda page: open_html(page, theorems.all, kernel.blocked(theorems.root / "proofs")),
             "kernel-axioms": lambda page: axioms_table_html(theorems.all),
         },
     )

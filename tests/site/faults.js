@@ -1,6 +1,7 @@
 // What can be seen to be wrong in the page that is open: run in the browser, returns [kind, detail] pairs and
-// what the checks across pages need (links, ids, prose). `claims` are the ids of book/claims.yml.
-async ({ claims, scheme }) => {
+// what the checks across pages need (links, ids, prose). `claims` are the ids of book/claims.yml. Seen `again`, in another
+// scheme, it looks at colours only.
+async ({ claims, scheme, again }) => {
   const faults = new Map();
   const fault = (kind, detail) => {
     const text = String(detail).replace(/\s+/g, " ").trim().slice(0, 160);
@@ -17,6 +18,37 @@ async ({ claims, scheme }) => {
   // the colour scheme that the reader's system asks for is the one shown
   const theme = document.documentElement.dataset.theme;
   if (theme !== scheme) fault("theme", `asked for ${scheme}, shown ${theme}`);
+
+  // evidence boxes carry their style, and their text and the badges can be read on what lies behind them
+  for (const box of all(".evidence")) {
+    const { borderLeftStyle, borderLeftWidth } = getComputedStyle(box);
+    if (borderLeftStyle === "none" || parseFloat(borderLeftWidth) < 2) fault("evidence", `no left border: ${box.innerText}`);
+  }
+  const canvas = Object.assign(document.createElement("canvas"), { width: 1, height: 1 });
+  const brush = canvas.getContext("2d", { willReadFrequently: true });
+  const luminance = () => {
+    const linear = (part) => (part /= 255) <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+    const [red, green, blue] = brush.getImageData(0, 0, 1, 1).data;
+    return 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue);
+  };
+  const paint = (colour, opacity = 1) => {
+    Object.assign(brush, { fillStyle: colour, globalAlpha: opacity }).fillRect(0, 0, 1, 1);
+    return luminance();
+  };
+  const behind = (node) => {
+    node.parentElement ? behind(node.parentElement) : paint("white");
+    return paint(getComputedStyle(node).backgroundColor);
+  };
+  const opacity = (node) => node ? getComputedStyle(node).opacity * opacity(node.parentElement) : 1;
+  for (const node of all(".evidence, .evidence *, .claim-badge, .claim-badge *, .by-hand, .ledger *, .ledger-counts *")) {
+    const written = [...node.childNodes].some((child) => child.nodeType === Node.TEXT_NODE && child.data.trim());
+    if (!written || node instanceof SVGElement || node.closest("mjx-container") || !node.checkVisibility()) continue;
+    const [dark, light] = [behind(node), paint(getComputedStyle(node).color, opacity(node))].sort((a, b) => a - b);
+    const contrast = (light + 0.05) / (dark + 0.05);
+    if (contrast < 4.5) fault("contrast", `${contrast.toFixed(1)}:1 for ${name(node)}`);
+  }
+
+  if (again) return { faults: [...faults.values()] };
 
   // MathJax: errors, and macros or references it does not know (it sets those in red, without an error)
   all("mjx-merror, [data-mjx-error]").forEach((node) => fault("mathjax", node.dataset.mjxError ?? node.textContent));
@@ -56,35 +88,6 @@ async ({ claims, scheme }) => {
     if (!image.alt.trim() || /\.(png|svg|jpe?g)$/.test(image.alt)) fault("alt", name(image));
   for (const image of all("svg[role=img]:not([aria-hidden=true])"))
     if (!image.matches("[aria-label], [aria-labelledby]") && !image.querySelector(":scope > title")) fault("alt", name(image));
-
-  // evidence boxes carry their style, and their text and the badges can be read on what lies behind them
-  for (const box of all(".evidence")) {
-    const { borderLeftStyle, borderLeftWidth } = getComputedStyle(box);
-    if (borderLeftStyle === "none" || parseFloat(borderLeftWidth) < 2) fault("evidence", `no left border: ${box.innerText}`);
-  }
-  const canvas = Object.assign(document.createElement("canvas"), { width: 1, height: 1 });
-  const brush = canvas.getContext("2d", { willReadFrequently: true });
-  const luminance = () => {
-    const linear = (part) => (part /= 255) <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
-    const [red, green, blue] = brush.getImageData(0, 0, 1, 1).data;
-    return 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue);
-  };
-  const paint = (colour, opacity = 1) => {
-    Object.assign(brush, { fillStyle: colour, globalAlpha: opacity }).fillRect(0, 0, 1, 1);
-    return luminance();
-  };
-  const behind = (node) => {
-    node.parentElement ? behind(node.parentElement) : paint("white");
-    return paint(getComputedStyle(node).backgroundColor);
-  };
-  const opacity = (node) => node ? getComputedStyle(node).opacity * opacity(node.parentElement) : 1;
-  for (const node of all(".evidence, .evidence *, .claim-badge, .claim-badge *, .by-hand, .ledger *, .ledger-counts *")) {
-    const written = [...node.childNodes].some((child) => child.nodeType === Node.TEXT_NODE && child.data.trim());
-    if (!written || node instanceof SVGElement || node.closest("mjx-container") || !node.checkVisibility()) continue;
-    const [dark, light] = [behind(node), paint(getComputedStyle(node).color, opacity(node))].sort((a, b) => a - b);
-    const contrast = (light + 0.05) / (dark + 0.05);
-    if (contrast < 4.5) fault("contrast", `${contrast.toFixed(1)}:1 for ${name(node)}`);
-  }
 
   const ids = all("[id]").map((node) => node.id);
   ids.filter((id, place) => ids.indexOf(id) !== place).forEach((id) => fault("id", `twice: ${id}`));

@@ -180,19 +180,19 @@ def asked(path: str, pages: Sequence[str], width: int, schemes: Sequence[Scheme]
     return {first: "all but contrast"}
 
 
-def survey(folder: Path, claims: Sequence[str] = ()) -> Survey:
+def survey(folder: Path, claims: list[str] | None = None) -> Survey:
     """Opens every page of the folder: loaded wide in light and narrow in dark, then seen in the other scheme too."""
     executable = find_browser() or cannot_look("no Chromium or Chrome is installed (apt-get install chromium)")
     found = Survey()
     with ThreadPoolExecutor(len(WIDTHS)) as pool:  # a browser a width: the two share nothing
-        look = partial(_look, executable, folder, claims)
+        look = partial(_look, executable, folder, claims or [])
         for seen in pool.map(look, WIDTHS, (SCHEMES, SCHEMES[::-1])):
             found |= seen
     _follow_links(folder, found)
     return found
 
 
-def _look(executable: str, folder: Path, claims: Sequence[str], width: int, schemes: Sequence[Scheme]) -> Survey:
+def _look(executable: str, folder: Path, claims: list[str], width: int, schemes: Sequence[Scheme]) -> Survey:
     """What one width shows: each page loaded in the first scheme, then seen in the second too."""
     found, seen = Survey(), list[tuple[str, str]]()
     pages = pages_of(folder)
@@ -200,11 +200,13 @@ def _look(executable: str, folder: Path, claims: Sequence[str], width: int, sche
         for path in pages:
             page.emulate_media(color_scheme=schemes[0])
             page.goto(f"{origin}/{path}")
+            looks = []
             for scheme in schemes:
                 page.emulate_media(color_scheme=scheme)
-                look = page.evaluate(LOOK, {"claims": list(claims), "scheme": scheme})
-                for kind, detail in look["faults"]:
+                looks.append(page.evaluate(LOOK, {"claims": claims, "scheme": scheme, "again": bool(looks)}))
+                for kind, detail in looks[-1]["faults"]:
                     found.add(Fault(kind, path, detail, f"{width} px, {scheme}"))
+            look = looks[0]
             parts = asked(path, pages, width, schemes[::-1])
             for detail, scheme in review(page, parts) if parts else ():  # last: it thins the page out
                 found.add(Fault("axe", path, detail, f"{width} px, {scheme}"))

@@ -94,7 +94,11 @@ def test_the_search_finds_claims_and_terms(
 ) -> None:
     with serve(site) as origin, open_page(browser, origin, width, []) as page:
         page.goto(f"{origin}/search.html?q={words}")
-        page.locator(f"#search-results a[href*='{page_found}'][href$='#{anchor}']").first.click(timeout=20_000)
+        found = page.locator(f"#search-results a[href*='{page_found}'][href$='#{anchor}']").first
+        found.wait_for(timeout=20_000)
+        page.locator("#search-results .context").first.wait_for(timeout=20_000)
+        assert page.evaluate("document.scrollingElement.scrollWidth") <= width
+        found.click(timeout=20_000)
         page.wait_for_url(f"{origin}/{page_found}*#{anchor}", timeout=20_000, wait_until="commit")
         page.locator(f"[id='{anchor}']").wait_for(state="attached", timeout=20_000)
 
