@@ -9,6 +9,7 @@ import inspect
 import math
 import pkgutil
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
 BITS = {torch.float64: torch.int64, torch.float32: torch.int32, torch.bfloat16: torch.int16, torch.float16: torch.int16}
 
 
+@cache
 def rounded(value: Fraction, dtype: torch.dtype) -> float:
     """Nearest number of the dtype, ties to the even bit pattern: found by trying the neighbours exactly."""
     size = abs(value)
