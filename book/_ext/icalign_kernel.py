@@ -165,7 +165,7 @@ def open_html(page: Page, theorems: list[kernel.Theorem], reasons: dict[str, str
             rows.append(f"<tr><td>{name}</td><td>{', '.join(left)}</td><td>{escape(reasons[claim.id])}</td></tr>")
     others = sum(entry.claim.id not in begun for entry in page.ledger)
     table = scrolling("What no theorem covers.", ("Claim", "Parts", "What blocks them"), rows)
-    return f"{table}<p>Of {others} more claims no part was tried.</p>"
+    return f"{table}<p>No theorem is about the other {others} claims.</p>"
 
 
 def axioms_table_html(theorems: list[kernel.Theorem]) -> str:

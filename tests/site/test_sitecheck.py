@@ -73,6 +73,11 @@ FAULTS = {
         "axe",
         "<style>@media (prefers-color-scheme: dark) { p { color: #555; background: #333 } }</style><p>text",
     ),
+    "a faint text that looks like one cut off": (
+        "axe",
+        """<div style="height: 0; overflow: hidden"><p style="color: #bbb">cut off</p></div>
+        <div><p style="color: #bbb">a faint text</p></div>""",
+    ),
     "a faint word in code": ("axe", '<pre><span style="color: #bbb">x</span></pre>'),
     "one id twice": ("id", '<p id="twice">one</p><p id="twice">two</p>'),
     "a link to nowhere": ("link", '<a href="missing.html">missing</a>'),
