@@ -6,9 +6,11 @@ Each comparison allows for the rounding of both sides, by the bounds that the bo
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,15 +20,20 @@ import torch
 from torch import Tensor
 
 from icalign import AlignmentTask, bounds
-from icalign.constructions import Selection
+from icalign.constructions import Causal, ConstantDepth, MultiQuery, PlackettLuce, Selection, bradley_terry, field
+from icalign.constructions.base import prompt
+from icalign.constructions.gradient import GradientStep
 from icalign.preferences import (
     gradient_step,
     online_plackett_luce_nll,
     plackett_luce_nll,
     scores,
 )
+from icalign.spec import Block
+from icalign.stream import Stream
+from icalign.symbols import W, d_x, d_y, eta, gamma
 from icalign.tasks import sample_task
-from icalign.transformer import softmax_over_visible
+from icalign.transformer import Transformer, softmax_over_visible
 from tools import proofs
 
 SOURCE = proofs.PROOFS / "extraction"
@@ -50,7 +57,10 @@ def ready() -> None:
 def program() -> Path:
     """The extracted definitions, compiled."""
     ready()
-    proofs.compile_all("Convexity.vo", "OnlineLoss.vo", "Records.vo", "Selection.vo")
+    needed = re.findall(
+        r"\w+", " ".join(re.findall(r"^From Icalign Require Import ([^.]*)\.", text("Extract.v"), re.M))
+    )
+    proofs.compile_all(*[f"{name}.vo" for name in needed])
     folder = proofs.BUILD / "extraction"
     folder.mkdir(exist_ok=True)
     for path in SOURCE.iterdir():
@@ -61,6 +71,10 @@ def program() -> Path:
     compiler = ["ocamlfind", "ocamlopt", "-w", "-a", *files, "-o", "definitions"]
     subprocess.run(compiler, **options)
     return folder / "definitions"
+
+
+def text(name: str) -> str:
+    return (SOURCE / name).read_text(encoding="utf-8")
 
 
 @pytest.fixture
@@ -171,7 +185,12 @@ def test_curvature(task: AlignmentTask, ask: Ask) -> None:
 
     expected = torch.autograd.functional.hessian(loss, torch.zeros((), dtype=torch.float64))
     found = ask("second", *instance(task), order(task.r[0]), V)
-    assert found.item() == pytest.approx(expected.item(), rel=1e-10, abs=1e-10)
+    # both add up, over N places, weights times squares of slopes, which are 2·reach·‖|V||x|‖ at most, and of ‖Vx‖; the
+    # weights are off as the scores are, the rest by a rounding for each number that is added or multiplied
+    length = float((V.abs() @ task.x[0].abs()).norm())
+    sums = task.responses * (8 * reach(task) ** 2 + 4) * length**2
+    relative = 8 * score_rounding(task) + 4 * (task.responses + task.dim_x + task.dim_y + 8) * UNIT
+    assert (found - expected).abs() <= 2 * relative * sums
 
 
 @every_task
@@ -212,7 +231,130 @@ def test_a_block(sizes: tuple[int, int, int, int], masked: bool, ask: Ask) -> No
     attended = X + softmax_over_visible((X @ Q.mT) @ (X @ K.mT).mT, visible) @ X @ V.mT @ O.mT
     expected = attended + (attended @ M1.mT + b1).relu() @ M2.mT + b2
     found = ask("block", d, k, hidden, tokens, Q, K, V, O, M1, M2, b1, b2, X, int(masked))
-    torch.testing.assert_close(found.reshape(tokens, d), expected, rtol=1e-12, atol=1e-12)
+    # the same sums of absolute values, times the roundings that an entry goes through; an error of the logits is one of
+    # the weights, and errors before the layer pass through it
+    asked = (X.abs() @ Q.abs().mT) @ (X.abs() @ K.abs().mT).mT
+    weighing = 4 * (2 * d + 2 * k) * float(asked.max()) + tokens + 4
+    first = X.abs() + (X.abs() @ V.abs().mT @ O.abs().mT).max(0).values
+    moved = (weighing + 2 * d + 2 * k + tokens) * first
+    inner = first @ M1.abs().mT + b1.abs()
+    moved = moved + moved @ M1.abs().mT @ M2.abs().mT + (2 * d + 2 * hidden + 4) * (inner @ M2.abs().mT + b2.abs())
+    assert (found.reshape(tokens, d) - expected).abs().le(2 * UNIT * moved).all()
+
+
+# ── The transformers of the theorems, all blocks ──────────────────────────────────────────────
+
+CLASS: dict[str, Any] = {"responses": 3, "min_gap": 0.1, "tolerance": 1e-2}
+
+
+@dataclass(frozen=True)
+class Twin:
+    """A transformer of a theorem, by its name in the program, and the package's."""
+
+    name: str
+    numbers: str  # the names of the parameters, as they are printed, in the order of the definition in Rocq
+    task: AlignmentTask
+    values: Mapping[Any, Any]
+    transformer: Transformer
+    prompt: Tensor
+    rounding: float  # a bound on how far a run can be from one in real arithmetic
+
+    def question(self, what: str, **other: float) -> list[Any]:
+        """What the program reads: sizes, W, the parameters, tokens for the layers, and the task."""
+        task, values = self.task, {str(name): value for name, value in self.values.items()} | other
+        sizes = [task.dim_x, task.dim_y, task.queries, task.responses]
+        pairs = [len(self.transformer.blocks[-1].heads) // 2] if self.name == "multi_query" else []
+        numbers = [float(values[name]) for name in self.numbers.split()]
+        responses = [task.x, task.y.flatten(0, 1), task.r.flatten()]
+        return [self.name, *pairs, what, *sizes, task.W, numbers, self.tokens(), *responses]
+
+    def tokens(self) -> Tensor:
+        """Random ones, large and small, so that every ReLU is on at some and off at others."""
+        e = torch.randn(24, self.prompt.shape[-1], generator=torch.Generator().manual_seed(5), dtype=torch.float64)
+        return e * torch.tensor([3.0, 3e-2, 1e-2]).repeat(8)[:, None].double()
+
+
+def twin(name: str, kind: type[GradientStep], numbers: str, queries: int = 1, **options: Any) -> Twin:
+    """The construction of a theorem, and a task of its class."""
+    pair = {"overlap": 0.5} if queries > 1 else {}
+    task = sample_task((), seed=11, queries=queries, responses=3, dim_x=3, dim_y=2, min_gap=0.1, **pair)
+    several = {"queries": queries, **pair} if queries > 1 else {}
+    construction = kind(W=task.W, **CLASS, **several, **options)
+    rounding, model = construction._rounding(), construction.transformer
+    return Twin(name, numbers, task, construction.values, model, construction.embed(task), rounding)
+
+
+def one_block(name: str, block: Block, stream: Stream, numbers: str, **values: float) -> Twin:
+    """A theorem about one block without a class: two responses."""
+    task = sample_task((), seed=12, queries=1, responses=2, dim_x=3, dim_y=2, min_gap=0.1)
+    known = {"d_x": 3, "d_y": 2, "W": task.W, **values}
+    found = {symbol: known[symbol.name] for symbol in (d_x, d_y, W, eta, gamma) if symbol.name in known}
+    model = Transformer((block,), stream, found)
+    allowed = bounds.attention_rounding(torch.float64, reach(task) ** 2 + 10, 2, 1 + float(task.y.norm(dim=-1).max()))
+    return Twin(name, numbers, task, found, model, prompt(task, model.rows), 4 * allowed)
+
+
+TWINS = [
+    twin("plackett_luce", PlackettLuce, "eta gamma Delta R B C"),
+    twin("causal", Causal, "eta gamma_1 c c' sigma sigma'"),
+    twin("printed", Causal, "eta gamma_1 c c'", sink=False),
+    twin("constant_depth", ConstantDepth, "eta Delta low high C"),
+    *[
+        twin("multi_query", MultiQuery, "eta gamma_1 gamma_2 gamma_beta Delta low R B C epsilon lambda", 2, pairs=pairs)
+        for pairs in (1, 2)
+    ],
+    one_block("bradley_terry", bradley_terry.block, bradley_terry.stream, "eta gamma", eta=0.1, gamma=7.0),
+    one_block("field", field.block, field.stream, ""),
+]
+every_twin = pytest.mark.parametrize("twin", TWINS, ids=lambda twin: f"{twin.name}-{len(twin.transformer.blocks)}")
+
+
+def matrices(twin: Twin) -> Tensor:
+    """KᵀQ and PV of every head, the second by columns, in a row."""
+    heads = [head for block in twin.transformer.blocks for head in block.attention_heads()]
+    return torch.cat([entries.flatten() for head in heads for entries in (head.key.T @ head.query, head.value.T)])
+
+
+@every_twin
+def test_the_weights_of_the_theorems_are_those_that_run(twin: Twin, ask: Ask) -> None:
+    # an entry is a product of up to four numbers, of which one may be e^λ, that is off by its last place on both sides
+    torch.testing.assert_close(ask(*twin.question("heads")), matrices(twin), rtol=16 * UNIT, atol=0)
+
+
+def made_by_layers(twin: Twin) -> tuple[Tensor, Tensor]:
+    """What each layer makes of tokens, and how far rounding can move that: by its own sums, of absolute values."""
+    e, made, moved = twin.tokens(), [torch.zeros(0)], [torch.zeros(0)]
+    for block in twin.transformer.blocks:
+        if (layer := block.feed_forward) is not None:
+            made.append((e + layer(e)).flatten())
+            inner = e.abs() @ layer.first.abs().T + layer.first_bias.abs()
+            sums = e.abs() + inner @ layer.second.abs().T + layer.second_bias.abs()
+            moved.append(((e.shape[-1] + inner.shape[-1] + 4) * 2 * UNIT * sums).flatten())
+    return torch.cat(made).double(), torch.cat(moved).double()
+
+
+@every_twin
+def test_the_layers_of_the_theorems_are_those_that_run(twin: Twin, ask: Ask) -> None:
+    expected, moved = made_by_layers(twin)
+    assert (ask(*twin.question("layers")) - expected).abs().le(moved).all()
+
+
+@every_twin
+def test_other_numbers_make_other_weights_or_layers(twin: Twin, ask: Ask) -> None:
+    heads, (layers, moved) = matrices(twin), made_by_layers(twin)
+    for name in twin.numbers.split():
+        value = next(float(value) for symbol, value in twin.values.items() if str(symbol) == name)
+        changed = {name: value * (1 + 1e-9) + 1e-9}
+        same = torch.allclose(ask(*twin.question("heads", **changed)), heads, rtol=1e-10, atol=0)
+        same &= bool((ask(*twin.question("layers", **changed)) - layers).abs().le(moved).all())
+        assert not same, name
+
+
+@every_twin
+def test_all_blocks_run_as_in_the_theorems(twin: Twin, ask: Ask) -> None:
+    expected = twin.transformer(twin.prompt)
+    assert (ask(*twin.question("tokens")) - expected.flatten()).abs().max() <= 2 * twin.rounding
+    assert (expected - twin.prompt).abs().max() > 1e-3
 
 
 def test_other_arguments_give_other_answers(ask: Ask) -> None:

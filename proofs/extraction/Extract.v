@@ -1,11 +1,12 @@
 (* The definitions as programs on floating-point numbers, to compare them with icalign
    (tests/test_extraction.py). Here R is OCaml's float; what is extracted is the definitions of the
-   proofs themselves, mathcomp's sums and permutations included. Nothing here is proved. *)
+   proofs themselves, mathcomp's sums and permutations included. *)
 
 From Coq Require Import Reals ExtrOcamlBasic ExtrOcamlNatInt ExtrOcamlZInt.
 From mathcomp Require Import all_ssreflect fingroup perm.
 From Icalign Require Import Sums Vectors AlignmentTask GradientStep Convexity OnlineLoss Records.
-From Icalign Require Import Transformer Selection.
+From Icalign Require Import Transformer Selection Field Block BradleyTerry MaskedBlock StopSink.
+From Icalign Require Import DepthBlocks QueryBlocks QueryStep.
 
 Set Implicit Arguments.
 Unset Strict Implicit.
@@ -88,5 +89,117 @@ Definition x_block (masked : bool) := [seq
   | p <- enum [finType of 'I_N * 'I_d]].
 End Blocks.
 
+(* ── The transformers of the theorems ───────────────────────────────────────────────────────── *)
+
+(* A function of a token and a coordinate that keeps what it has computed. To Rocq it is the function;
+   a run that is a function of a function of … would compute every token of a block anew for each. *)
+Definition remember {T : Type} {S : stream} (X : T -> token S) : T -> token S := X.
+Extract Constant remember => "(fun _ x ->
+  let known = Hashtbl.create 997 in
+  fun token row place ->
+    let key = Obj.repr (token, row, place) in
+    try Hashtbl.find known key
+    with Not_found -> let value = x token row place in Hashtbl.add known key value; value)".
+
+Section Remembered.
+Variables (T : finType) (sees : rel T) (S : stream).
+
+Definition remembered_transform (b : block S) (X : T -> token S) : T -> token S :=
+  let X' := remember (attend sees (heads b) X) in
+  remember (match layer b with Some f => fun i => feed f (X' i) | None => X' end).
+
+Definition remembered_run (bs : list (block S)) (X : T -> token S) : T -> token S :=
+  foldl (fun X b => remembered_transform b X) (remember X) bs.
+
+(* It is the run of the theorems. *)
+Lemma remembered_runE bs X : remembered_run bs X = run sees bs X.
+Proof.
+have step b Y : remembered_transform b Y = transform sees b Y.
+  by rewrite /remembered_transform /transform; case: layer.
+by rewrite /remembered_run /run; elim: bs (X) => //= b bs IH Y; rewrite step IH.
+Qed.
+End Remembered.
+
+(* Matrices and tokens as lists: the coordinates in the order of the rows. *)
+Section Listed.
+Variables (S : stream) (same : row S -> row S -> bool).
+
+Definition before (a : row S) : nat :=
+  sumn [seq width b | b <- take (find (same a) (rows S)) (rows S)].
+Definition token_of (l : seq R) : token S := fun a c => nth R0 l (before a + c)%N.
+Definition listed (e : token S) : seq R :=
+  flatten [seq [seq e a c | c <- enum 'I_(width a)] | a <- rows S].
+Definition all_of (T : finType) (X : T -> token S) : seq R := flatten [seq listed (X i) | i <- enum T].
+
+(* The token that is 1 at the p-th coordinate and 0 elsewhere. *)
+Definition unit_token (p : nat) : token S := fun a c => if (before a + c == p)%N then R1 else R0.
+Definition places : seq nat := iota 0 (sumn [seq width a | a <- rows S]).
+
+(* K'Q and PV of a head, row by row. *)
+Definition asked (h : head S) : seq R :=
+  [seq inner (apply (W_K h) (unit_token p)) (apply (W_Q h) (unit_token q)) | p <- places, q <- places].
+Definition offered (h : head S) : seq R :=
+  flatten [seq listed (apply (W_O h) (apply (W_V h) (unit_token q))) | q <- places].
+Definition x_heads (bs : seq (block S)) : seq (seq R) :=
+  flatten [seq flatten [seq [:: asked h; offered h] | h <- heads b] | b <- bs].
+
+(* What the layers make of tokens. *)
+Definition x_layers (bs : seq (block S)) (es : seq (seq R)) : seq (seq R) :=
+  [seq (if layer b is Some f then listed (feed f (token_of e)) else [::]) | b <- bs, e <- es].
+End Listed.
+
+Module SameEl. Scheme Boolean Equality for El.name. End SameEl.
+Module SameCa. Scheme Boolean Equality for Ca.name. End SameCa.
+Module SameMt. Scheme Boolean Equality for Mt.name. End SameMt.
+Module SameCd. Scheme Boolean Equality for Cd.name. End SameCd.
+Module SameBt. Scheme Boolean Equality for Bt.name. End SameBt.
+Module SameFi. Scheme Boolean Equality for Fi.name. End SameFi.
+
+(* Matrices, what layers make of tokens, and all tokens after all blocks; each when it is asked for. *)
+Definition x_all (T : finType) (sees : rel T) S (same : row S -> row S -> bool)
+    (bs : seq (block S)) (X : T -> token S) (es : seq (seq R)) :=
+  (fun _ : unit => x_heads same bs, fun _ : unit => x_layers same bs es,
+   fun _ : unit => [:: all_of (remembered_run sees bs X)]).
+
+Section Constructions.
+Variables (dx dy M N : nat) (W : seq (seq R)) (numbers : seq R).
+Variables (es x y : seq (seq R)) (r : seq R).
+Let W' := @matrix_of dy dx W.
+Let at_ k := nth R0 numbers k.
+Let x0 := @vector dx (nth [::] x 0).
+Let y' := @family dy N y.
+Let r' := @vector N r.
+
+(* η, γ, Δ, the spread, B, C. *)
+Definition x_plackett_luce :=
+  x_all full (SameEl.name_beq : row (el_stream dx dy) -> _) (nseq (N - 1) (el_block W' (at_ 0) (at_ 1) (at_ 2) (at_ 3) (at_ 4) (at_ 5)))
+    (el_prompt x0 y' r') es.
+(* η, γ, c, C, σ, σ_Z; without a start token the last two are not read. *)
+Definition x_causal :=
+  x_all causal (SameCa.name_beq : row (ca_stream dx dy N) -> _)
+    (nseq (N - 1) (ca_block N W' (at_ 0) (at_ 1) (at_ 2) (at_ 3) (at_ 4) (at_ 5)))
+    (started_prompt x0 y' r') es.
+Definition x_printed :=
+  x_all causal (SameCa.name_beq : row (ca_stream dx dy N) -> _)
+    (nseq (N - 1) (printed_block N W' (at_ 0) (at_ 1) (at_ 2) (at_ 3))) (masked_prompt x0 y' r') es.
+(* η, γ₁, γ₂, γ_β, Δ, low, the spread, B, C; ε, λ and P pairs. *)
+Definition x_multi_query (P : nat) :=
+  let block := mt_block W' (at_ 0) (at_ 1) (at_ 2) (at_ 3) (at_ 4) (at_ 5) (at_ 6) (at_ 7) (at_ 8) in
+  let bs := nseq (N - 1) block ++ [:: joint_block dx dy N P (at_ 9) (at_ 10)] in
+  x_all full (SameMt.name_beq : row (mt_stream dx dy) -> _) bs
+    (mt_prompt (@family dx M x) (fun a (j : 'I_N) => @vector dy (nth [::] y (a * N + j)))
+       (fun a j => nth R0 r (a * N + j))) es.
+(* η, Δ, low, high, C. *)
+Definition x_constant_depth :=
+  let bs := cd_blocks N W' (at_ 0) (at_ 1) (at_ 2) (at_ 3) (at_ 4) in
+  x_all full (SameCd.name_beq : row (cd_stream dx dy N) -> _) bs (cd_prompt x0 y' r') es.
+(* η, γ. *)
+Definition x_bradley_terry :=
+  x_all full (SameBt.name_beq : row (bt_stream dx dy) -> _) [:: bt_block W' (at_ 0) (at_ 1)] (bt_prompt x0 y' r') es.
+Definition x_field :=
+  x_all full (SameFi.name_beq : row (fi_stream dx dy) -> _) [:: Block [:: beta_head W'] None] (fi_prompt x0 y') es.
+End Constructions.
+
 Extraction "definitions.ml" x_scores x_law x_loss x_gradient x_second x_tail_means x_online
-  x_records x_attention x_selected x_block.
+  x_records x_attention x_selected x_block
+  x_plackett_luce x_causal x_printed x_multi_query x_constant_depth x_bradley_terry x_field.

@@ -38,6 +38,18 @@ let block () =
   let x = rows () in let masked = int () = 1 in
   show (x_block d k h count q key v o m1 m2 b1 b2 x masked)
 
+(* The matrices of the heads, what the layers make of tokens, or all tokens at the end. *)
+let construction f =
+  let what = next () in
+  let dx = int () in let dy = int () in let queries = int () in let count = int () in
+  let w = rows () in let values = numbers () in let es = rows () in
+  let x = rows () in let y = rows () in let r = numbers () in
+  let (heads, layers), tokens = f dx dy queries count w values es x y r in
+  let asked = match what with "heads" -> heads | "layers" -> layers | _ -> tokens in
+  show (List.concat (asked ()))
+
+let one_query f = construction (fun dx dy _ count -> f dx dy count)
+
 let rec serve () =
   match next () with
   | "" -> ()
@@ -55,6 +67,16 @@ let rec serve () =
      | "attention" -> selecting x_attention
      | "selected" -> selecting x_selected
      | "block" -> block ()
+     | "plackett_luce" -> one_query x_plackett_luce
+     | "causal" -> one_query x_causal
+     | "printed" -> one_query x_printed
+     | "constant_depth" -> one_query x_constant_depth
+     | "bradley_terry" -> one_query x_bradley_terry
+     | "field" -> one_query (fun dx dy count w _ es x y _ -> x_field dx dy count w es x y)
+     | "multi_query" ->
+       let pairs = int () in
+       construction (fun dx dy queries count w values es x y r ->
+         x_multi_query dx dy queries count w values es x y r pairs)
      | other -> failwith other);
     serve ()
 
