@@ -44,6 +44,7 @@ SITE, TARGET = Path("_build/html"), Path("_build/icalign.pdf")
 # The formulas as read out are for the screen: an untagged PDF has no place for them, and they double the time.
 SETTLE = """async () => {
   await window.MathJax?.startup?.promise;
+  window.unfoldFormulas?.();
   document.querySelectorAll("mjx-assistive-mml").forEach((node) => node.remove());
   await document.fonts.ready;
   await Promise.all([...document.images].map((image) => image.decode()));

@@ -353,6 +353,24 @@ def led_home(box: str, page: Page) -> str:
     return re.sub(r'href="#([\w-]+)"', lambda match: f'href="{escape(page.link(match[1]) or "#" + match[1])}"', box)
 
 
+STATEMENT = re.compile(r'<div class="evidence-statement math ([^"]*)">(.*?)</div>', re.DOTALL)
+LONG = 1000  # characters of TeX; from there on a formula takes half a screen or more
+
+
+def folded(box: str) -> str:
+    """A box of evidence whose formula, if it is long, is folded, and typeset when it is unfolded (``unfold.js``)."""
+
+    def fold(match: re.Match[str]) -> str:
+        if len(match[2]) < LONG:
+            return match[0]
+        return (
+            '<details class="evidence-long"><summary>The formula, a long one</summary>'
+            f'<div class="evidence-statement mathjax_ignore {match[1]}">{match[2]}</div></details>'
+        )
+
+    return STATEMENT.sub(fold, box)
+
+
 class Book:
     """What the event handlers share: the ledger, read once when a build begins."""
 
@@ -397,7 +415,7 @@ class Book:
         self.anchor(doctree, docname)
         for node in list(doctree.findall(nodes.raw)):
             if EVIDENCE_BOX in node.astext():
-                node.replace_self(nodes.raw("", led_home(node.astext(), page), format="html"))
+                node.replace_self(nodes.raw("", folded(led_home(node.astext(), page)), format="html"))
         for node in list(doctree.findall(Computed)):
             node.replace_self(nodes.raw("", CONTENT[node["name"]](page), format="html"))
 

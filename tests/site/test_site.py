@@ -166,6 +166,31 @@ def test_the_build_says_what_it_was_made_with(seen: Survey) -> None:
         assert name in text
 
 
+FOLDED = r'<div class="evidence-statement mathjax_ignore [^"]*">\\\[(.*?)\\\]</div>'
+
+
+def not_understood(page: Page, formulas: list[str]) -> list[str]:
+    """The TeX that MathJax does not understand."""
+    found = {tex: page.evaluate("(tex) => MathJax.tex2mml(tex)", tex) for tex in formulas}
+    return [tex for tex, mathml in found.items() if "<merror" in mathml or 'mathcolor="red"' in mathml]
+
+
+def test_long_formulas_are_typeset_when_they_are_unfolded(browser: Browser, site: Path) -> None:
+    with serve(site) as origin, open_page(browser, origin, 1280, []) as page:
+        page.goto(f"{origin}/book/06-theorem.html")
+        page.evaluate("MathJax.startup.promise")
+        formulas = page.locator(".evidence-long mjx-container")
+        assert page.locator(".evidence-long").count() > 9 and not formulas.count()
+        page.locator(".evidence-long > summary").first.click()
+        formulas.first.wait_for(timeout=20_000)
+        assert formulas.count() == 1
+        assert not_understood(page, [r"\frac{1}{2}", r"\frac{1}{", r"\nothing"]) == [r"\frac{1}{", r"\nothing"]
+        for path in (site / "book").glob("*.html"):  # the survey does not see what is folded
+            found = re.findall(FOLDED, text := path.read_text(encoding="utf-8"), re.DOTALL)
+            assert len(found) == text.count('class="evidence-long"'), path.name
+            assert not not_understood(page, [unescape(tex) for tex in found]), path.name
+
+
 def shown(page: Page) -> int:
     """Which step of the stepper is on the screen; there must be one."""
     visible = [step.is_visible() for step in page.locator(".stepper-step").all()]
