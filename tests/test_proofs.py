@@ -166,13 +166,16 @@ def test_only_one_file_pins_values() -> None:
 def test_axioms_beyond_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pin = "Lemma pin_a : True.\n"
     monkeypatch.setattr(proofs, "PROOFS", project(tmp_path, A=MUTANT, B=pin))
-    used = {"A.v": {*kernel.AXIOMS}, "B.v": {*kernel.AXIOMS, *kernel.PRIMITIVES}}
-    monkeypatch.setattr(proofs, "axioms_under", lambda file, names: used[file])
-    assert proofs.beyond() == []
-    used["A.v"].add("PrimFloat.add")
-    used["B.v"] = used["B.v"] - {"PrimFloat.add"} | {"Z.z"}
-    assert proofs.beyond() == [
-        "proofs/A.v: rests on PrimFloat.add",
+    used = {"t": {*kernel.AXIOMS}, "not_t": {*kernel.AXIOMS}, "pin_a": {*kernel.AXIOMS, *kernel.PRIMITIVES}}
+    monkeypatch.setattr(proofs, "axioms_under", lambda names: used[next(iter(names.values()))[0]])
+    known = {"t": {"axioms": [*kernel.AXIOMS]}}
+    assert proofs.beyond(known) == []
+    used["not_t"].add("PrimFloat.add")
+    used["pin_a"] = used["pin_a"] - {"PrimFloat.add"} | {"Z.z"}
+    known["t"]["axioms"].pop()
+    assert proofs.beyond(known) == [
+        f"the theorems of proofs/ rest on {', '.join(sorted(kernel.AXIOMS))}",
+        "a mutant of proofs/ rests on PrimFloat.add",
         "proofs/B.v: rests on Z.z",
         "proofs/B.v: rests no more on PrimFloat.add (kernel.PRIMITIVES)",
     ]
