@@ -218,6 +218,17 @@ class Entry:
         )
 
     @property
+    def begun(self) -> bool:
+        """Whether the kernel has checked anything of the claim."""
+        return any(record.kind == "kernel" for record in self.records)
+
+    @property
+    def left(self) -> tuple[str, ...]:
+        """What the kernel has not checked of a claim that it has begun: parts that rest on proofs or steps by hand."""
+        parts = [part for part in self.claim.parts if part.by in ("proof", "hand") and not self.of(part, "kernel")]
+        return tuple(part.name for part in parts) if self.begun else ()
+
+    @property
     def controlled(self) -> bool:
         """Every part that needs a Control has one, and the claim has at least one."""
         return not self.uncontrolled and any(record.kind == "control" for record in self.records)

@@ -7,7 +7,7 @@ from a box works offline. Nothing here is typed: all of it comes from ``proofs/`
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -17,6 +17,7 @@ from sphinx.application import Sphinx
 from sphinx.util.osutil import relative_uri
 
 from icalign import kernel
+from icalign.ledger import SECTIONS
 from icalign_book import Page, add_content, statements
 
 PAGES = "proofs/"
@@ -114,57 +115,75 @@ def source_html(path: Path, theorems: Sequence[kernel.Theorem | kernel.Mutant]) 
     )
 
 
+def linked(page: Page, named: kernel.Theorem | kernel.Mutant) -> str:
+    """The name, which leads to the source; where there is little room it breaks after an underscore."""
+    name = escape(named.name).replace("_", "_<wbr>")
+    return f'<a href="{escape(source(page.app, page.docname, named))}"><code>{name}</code></a>'
+
+
 def table_html(page: Page, theorems: list[kernel.Theorem]) -> str:
-    """Claim, theorem, file, in the order of the claims."""
-    rows = []
-    for entry in page.ledger:
-        for theorem in (t for t in theorems if t.claim == entry.claim.id):
-            target = page.link(theorem.claim)
-            claim = f'<a href="{escape(target)}">{theorem.claim}</a>' if target else theorem.claim
-            rows.append(
-                f"<tr><td>{claim}</td><td>{', '.join(theorem.parts)}{'' if theorem.covers else ' (toward)'}</td>"
-                f'<td><a href="{escape(source(page.app, page.docname, theorem))}"><code>{theorem.name}</code></a></td>'
-                f"<td>{len(theorem.axioms)}</td></tr>"
-            )
-    return scrolling("Claims and theorems.", ("Claim", "Parts", "Theorem", "Axioms"), rows)
+    """Claim, theorem, file, by chapter, in the order of the claims."""
+
+    def row(theorem: kernel.Theorem) -> str:
+        target = page.link(theorem.claim)
+        claim = f'<a href="{escape(target)}">{theorem.claim}</a>' if target else theorem.claim
+        return (
+            f"<tr><td>{claim}</td><td>{', '.join(theorem.parts)}{'' if theorem.covers else ' (toward)'}</td>"
+            f"<td>{linked(page, theorem)}</td><td>{len(theorem.axioms)}</td></tr>"
+        )
+
+    heads = ("Claim", "Parts", "Theorem", "Axioms")
+    return scrolling("Claims and theorems.", heads, by_chapter(page, theorems, lambda found: map(row, found)))
 
 
 def mutants_html(page: Page, theorems: list[kernel.Theorem], mutants: list[kernel.Mutant]) -> str:
-    """Theorem, what is changed in it, and the lemma that refutes the change, in the order of the theorems."""
-    rows = [
-        f'<tr><td><a href="{escape(source(page.app, page.docname, theorem))}"><code>{theorem.name}</code></a></td>'
-        f"<td>{escape(mutant.what)}</td>"
-        f'<td><a href="{escape(source(page.app, page.docname, mutant))}"><code>{mutant.name}</code></a></td></tr>'
-        for theorem in theorems
-        for mutant in mutants
-        if mutant.of == theorem.name
-    ]
-    return scrolling("Mutants, each refuted.", ("Theorem", "What is changed", "Refutation"), rows)
+    """Theorem, what is changed in it, and the lemma that refutes the change, by chapter, in the order of the claims."""
+
+    def rows(found: list[kernel.Theorem]) -> Iterator[str]:
+        for theorem, mutant in ((t, m) for t in found for m in mutants if m.of == t.name):
+            names = [linked(page, named) for named in (theorem, mutant)]
+            yield f"<tr><td>{names[0]}</td><td>{escape(mutant.what)}</td><td>{names[1]}</td></tr>"
+
+    heads = ("Theorem", "What is changed", "Refutation")
+    return scrolling("Mutants, each refuted.", heads, by_chapter(page, theorems, rows))
 
 
-def scrolling(caption: str, heads: Iterable[str], rows: Iterable[str]) -> str:
-    """A table that scrolls within its box."""
+def by_chapter(
+    page: Page, theorems: list[kernel.Theorem], rows: Callable[[list[kernel.Theorem]], Iterable[str]]
+) -> dict[str, list[str]]:
+    """The rows about the theorems of each chapter, in the order of the claims, under its title."""
+    found = {}
+    for section, title in SECTIONS.items():
+        claims = [entry.claim.id for entry in page.ledger if entry.claim.section == section]
+        here = sorted((t for t in theorems if t.claim in claims), key=lambda theorem: claims.index(theorem.claim))
+        if written := list(rows(here)):
+            found[f"{section}. {title}"] = written
+    return found
+
+
+def scrolling(caption: str, heads: Sequence[str], groups: dict[str, list[str]]) -> str:
+    """A table that scrolls within its box, with a title over each group of rows."""
     columns = "".join(f'<th scope="col">{head}</th>' for head in heads)
+    bodies = "".join(
+        f'<tbody><tr><th colspan="{len(heads)}" scope="rowgroup">{escape(title)}</th></tr>{"".join(rows)}</tbody>'
+        for title, rows in groups.items()
+    )
     return (
         '<div class="pst-scrollable-table-container kernel-scroll" tabindex="0"><table class="table kernel-table">'
-        f"<caption>{caption}</caption><thead><tr>{columns}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+        f"<caption>{caption}</caption><thead><tr>{columns}</tr></thead>{bodies}</table></div>"
     )
 
 
-def open_html(page: Page, theorems: list[kernel.Theorem], reasons: dict[str, str]) -> str:
+def open_html(page: Page, reasons: dict[str, str]) -> str:
     """The claims that the kernel has begun: their parts that no theorem covers, and what blocks them."""
-    begun = {theorem.claim for theorem in theorems}
-    covered = {(theorem.claim, part) for theorem in theorems if theorem.covers for part in theorem.parts}
-    rows = []
-    for claim in (entry.claim for entry in page.ledger if entry.claim.id in begun):
-        left = [
-            part.name for part in claim.parts if part.by in ("proof", "hand") and (claim.id, part.name) not in covered
-        ]
-        if left:
-            name = f'<a href="{escape(page.link(claim.id) or "")}">{claim.id}</a>'
-            rows.append(f"<tr><td>{name}</td><td>{', '.join(left)}</td><td>{escape(reasons[claim.id])}</td></tr>")
-    others = sum(entry.claim.id not in begun for entry in page.ledger)
-    table = scrolling("What no theorem covers.", ("Claim", "Parts", "What blocks them"), rows)
+    groups: dict[str, list[str]] = {}
+    for entry in (entry for entry in page.ledger if entry.left):
+        claim = entry.claim
+        name = f'<a href="{escape(page.link(claim.id) or "")}">{claim.id}</a>'
+        row = f"<tr><td>{name}</td><td>{', '.join(entry.left)}</td><td>{escape(reasons[claim.id])}</td></tr>"
+        groups.setdefault(f"{claim.section}. {SECTIONS[claim.section]}", []).append(row)
+    others = sum(not entry.begun for entry in page.ledger)
+    table = scrolling("What no theorem covers.", ("Claim", "Parts", "What blocks them"), groups)
     return f"{table}<p>No theorem is about the other {others} claims.</p>"
 
 
@@ -185,7 +204,7 @@ def setup(app: Sphinx) -> dict[str, object]:
         {
             "kernel-table": lambda page: table_html(page, theorems.all),
             "kernel-mutants": lambda page: mutants_html(page, theorems.all, theorems.mutants),
-            "kernel-open": lambda page: open_html(page, theorems.all, kernel.blocked(theorems.root / "proofs")),
+            "kernel-open": lambda page: open_html(page, kernel.blocked(theorems.root / "proofs")),
             "kernel-axioms": lambda page: axioms_table_html(theorems.all),
         },
     )
