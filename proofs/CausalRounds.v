@@ -43,6 +43,23 @@ Record in_online_class {dx dy N} (W : mat dy dx) (Δ low spread low_Z spread_Z D
 Definition margins_fit (N : nat) (g Δ h spread spread_Z : R) : Prop :=
   5 / 2 * (INR N - 1) * Rmax (mask_c g Δ spread) (spread_Z + 2 * h) * exp (- g) <= 1.
 
+Lemma margins_small N g Δ h spread spread_Z :
+  let c := mask_c g Δ spread in let C := spread_Z + 2 * h in
+  margins_fit N g Δ h spread spread_Z -> 0 <= c -> 0 <= C ->
+  forall K, (K < N)%N -> c * (INR K * miss g) <= 1 /\ C * (INR K * miss g) <= 1.
+Proof.
+move=> c C fit c0 C0 K KN.
+have KN' : INR K <= INR N - 1 by have := INR_le KN; rewrite INR_S; lra.
+have e0 := exp_pos (- g); have K0 := INR_ge0 K; move: fit; rewrite /margins_fit /miss.
+set e := exp _ in e0 *; set X := Rmax _ _ => le.
+have both a : 0 <= a -> a <= X -> a * (INR K * (5 / 2 * e)) <= 1.
+  move=> a0 aX; apply: Rle_trans le.
+  have -> : a * (INR K * (5 / 2 * e)) = INR K * a * (5 / 2 * e) by ring.
+  have -> : 5 / 2 * (INR N - 1) * X * e = (INR N - 1) * X * (5 / 2 * e) by ring.
+  by apply: Rmult_le_compat_r; [lra | apply: Rmult_le_compat].
+by split; apply: both => //; [exact: Rmax_l | exact: Rmax_r].
+Qed.
+
 Lemma comb_started_one_hot N (A : 'I_N.+1 -> R) l :
   comb A (with_start vzero one_hot) l = A (lift ord0 l).
 Proof.
@@ -102,17 +119,7 @@ Proof. by have := online_scores cls i; rewrite /C; lra. Qed.
 
 Lemma stop_small K : (K < N)%N -> c * (INR K * miss g) <= 1 /\ C * (INR K * miss g) <= 1.
 Proof.
-move=> KN; have c0 : 0 <= c by exact: (mask_c0 g0 Δ0 (online_rewards cls) i).
-have C0 := stop_C0.
-have KN' : INR K <= INR N - 1 by have := INR_le KN; rewrite INR_S; lra.
-have e0 := exp_pos (- g); have K0 := INR_ge0 K; move: fit; rewrite /margins_fit /miss -/c -/C.
-set e := exp _ in e0 *; set X := Rmax c C => le.
-have both a : 0 <= a -> a <= X -> a * (INR K * (5 / 2 * e)) <= 1.
-  move=> a0 aX; apply: Rle_trans le.
-  have -> : a * (INR K * (5 / 2 * e)) = INR K * a * (5 / 2 * e) by ring.
-  have -> : 5 / 2 * (INR N - 1) * X * e = (INR N - 1) * X * (5 / 2 * e) by ring.
-  by apply: Rmult_le_compat_r; [lra | apply: Rmult_le_compat].
-by split; apply: both => //; [exact: Rmax_l | exact: Rmax_r].
+exact: (margins_small fit (mask_c0 g0 Δ0 (online_rewards cls) i) stop_C0).
 Qed.
 
 Lemma stop_record K l : m K.+1 l

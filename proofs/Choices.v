@@ -113,13 +113,31 @@ Qed.
    any input; applied N−1 times it makes the step for every input of the class, at every token. *)
 Theorem theorem_3_3_uniform : forall (dx dy N : nat) (W : mat dy dx)
     (η Δ spread spread_Z D tol : R),
-  (2 <= N)%N -> 0 < η -> 0 < Δ -> 0 <= spread -> 0 < D -> 0 < tol ->
+  0 <= η -> 0 < Δ -> 0 < tol ->
   exists b : block (el_stream dx dy),
   forall (x : vec 'I_dx) (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (τ : {perm 'I_N}) (i : 'I_N),
   in_class W Δ spread spread_Z D x y r -> ranks r τ ->
   ‖run full (nseq (N - 1) b) (el_prompt x y r) i El.u - ((- η) *: gradient W x y τ) *v x‖ <= tol.
 Proof.
-move=> dx dy N W η Δ spread spread_Z D tol N2 η0 Δ0 s0 D0 t0.
+move=> dx dy N W η Δ spread spread_Z D tol η0 Δ0 t0.
+case: (Rle_lt_dec (η * D) 0) => [none|ηD0].
+  have hot : ln 5 <= ln 5 / Δ * Δ by right; field; lra.
+  exists (el_block W η (ln 5 / Δ) Δ spread (3 / 2 + 2 * spread / Δ) 0) => x y r τ i cls ranked.
+  apply: Rle_trans (theorem_3_3 0 η0 Δ0 hot (Rle_refl _) i cls ranked) _.
+  case: cls => _ _ _ _ dist; have D0 := Rle_trans _ _ _ (vnorm_ge0 _) (dist i i).
+  have -> : 2 * η * D = 0 by have := Rmult_le_pos _ _ η0 D0; lra.
+  by rewrite Rmult_0_l; lra.
+case: (leqP 2 N) => N2; last first.
+  exists (el_block W η (ln 5 / Δ) Δ spread (3 / 2 + 2 * spread / Δ) 0) => x y r τ i cls ranked.
+  have hot : ln 5 <= ln 5 / Δ * Δ by right; field; lra.
+  apply: Rle_trans (theorem_3_3 0 η0 Δ0 hot (Rle_refl _) i cls ranked) _.
+  rewrite big1 => [|k _]; first by rewrite Rmult_0_r; lra.
+  by have := leq_trans (ltn_ord k) (leq_sub2r 1 (N2 : (N <= 1)%N)); rewrite subnn ltn0.
+case: (Rle_lt_dec 0 spread) => s0; last first.
+  exists (el_block W η 0 Δ spread 0 0) => x y r τ i [_ _ [low range]].
+  by have := range i; lra.
+have {}η0 : 0 < η by case: η0 => // E; rewrite -E Rmult_0_l in ηD0; lra.
+have D0 : 0 < D by apply: (Rmult_lt_reg_l η) => //; lra.
 have [hot le] := theorem_3_3_temperatures spread_Z N2 η0 Δ0 s0 D0 t0.
 exists (el_block W η (γ_for η Δ D tol N) Δ spread (3 / 2 + 2 * spread / Δ)
   (C_for η spread_Z D tol N)).
@@ -156,7 +174,7 @@ Qed.
    ω, a bound on the norm of W, and a radius, a bound on ‖y‖; D = 2·radius. *)
 Theorem theorem_3_3_class : forall (dx dy N : nat) (W : mat dy dx)
     (η Δ low high radius ω tol : R),
-  (2 <= N)%N -> 0 < η -> 0 < Δ -> low <= high -> 0 < radius -> 0 < tol ->
+  0 <= η -> 0 < Δ -> 0 < tol ->
   (forall v : vec 'I_dx, ‖W *v v‖ <= ω * ‖v‖) ->
   exists b : block (el_stream dx dy),
   forall (x : vec 'I_dx) (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (τ : {perm 'I_N}) (i : 'I_N),
@@ -164,10 +182,9 @@ Theorem theorem_3_3_class : forall (dx dy N : nat) (W : mat dy dx)
   ranks r τ ->
   ‖run full (nseq (N - 1) b) (el_prompt x y r) i El.u - ((- η) *: gradient W x y τ) *v x‖ <= tol.
 Proof.
-move=> dx dy N W η Δ low high radius ω tol N2 η0 Δ0 lh r0 t0 Wω.
-have lh0 : 0 <= high - low by lra.
-have r20 : 0 < 2 * radius by lra.
-have [b H] := theorem_3_3_uniform W (score_spread ω radius) N2 η0 Δ0 lh0 r20 t0.
+move=> dx dy N W η Δ low high radius ω tol η0 Δ0 t0 Wω.
+have [b H] := @theorem_3_3_uniform dx dy N W η Δ (high - low) (score_spread ω radius) (2 * radius)
+  tol η0 Δ0 t0.
 exists b => x y r τ i x1 yr range gaps ranked; apply: H => //; split=> //.
 - by exists low => j; have := range j; lra.
 - exists (- 2 * ω * radius - radius ^ 2) => j; apply: reduced_range => //.

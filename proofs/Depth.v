@@ -4,7 +4,7 @@
 From Coq Require Import Reals Lra FunctionalExtensionality.
 From mathcomp Require Import all_ssreflect fingroup perm.
 From Icalign Require Import Sums Vectors Rankings AlignmentTask GradientStep Weights Spacing.
-From Icalign Require Import Transformer Block BlockErrors Turns Elsewhere DepthBlocks.
+From Icalign Require Import Transformer Temperature Block BlockErrors Turns Elsewhere DepthBlocks.
 
 Set Implicit Arguments.
 Unset Printing Implicit Defensive.
@@ -204,4 +204,57 @@ have e1 : exp (- e) <= tol / K.
   by apply: exp_mono; have := Rmax_r 0 (ln (K / tol)); rewrite -/e; lra.
 apply: Rle_trans (Rmult_le_compat_l _ _ _ KS e1) _.
 by have -> : K * (tol / K) = tol by [field; lra]; exact: Rle_refl.
+Qed.
+
+(* Claim constant-depth, part norm: a bound on the error in every direction is one on its length,
+   and what the tokens' means are off by adds up. *)
+Theorem constant_depth_norm : forall (dx dy N : nat) (W : mat dy dx) (η Δ low high C : R),
+  0 <= η -> 0 < Δ ->
+  forall (x : vec 'I_dx) (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (τ : {perm 'I_N}) (i : 'I_N),
+  ‖x‖ = 1 -> spaced (3 / 4 * Δ) r -> (forall j, low <= r j <= high) ->
+  let X := run full (cd_blocks N W η Δ low high C) (cd_prompt x y r) in
+  let z := (X i Cd.u - ((- η) *: gradient W x y τ) *v x)%V in
+  (forall E, (0 < dy)%N -> (forall v, ‖v‖ = 1 -> ⟨v, z⟩ <= E) -> ‖z‖ <= E)
+  /\ ‖z‖ <= 2 * η * ∑_k ‖X (τ k) Cd.mean - tail_mean W x y τ k‖.
+Proof.
+move=> dx dy N W η Δ low high C η0 Δ0 x y r τ i x1 gaps range X z; split=> [E d0 all|].
+  by have [v [v1 <-]] := unit_along z d0; exact: all.
+have N0 : (0 < N)%N by exact: leq_ltn_trans (ltn_ord i).
+rewrite /z /X cd_run // -/(ranked_step η W x y τ) [cd_state _ _ _ _ _ _ _ _ i Cd.u]/=.
+set means := fun i => comb (field_weights W C x y (better r i)) y.
+pose t (k : 'I_N) := (means (τ k) - tail_mean W x y τ k)%V.
+have -> : ((2 * η) *: comb (fun _ => 1%R) (fun j => y j - means j) - ranked_step η W x y τ
+    = comb (fun _ => (- (2 * η))%R) t)%V.
+  apply: vec_eq => c; rewrite /vsub ranked_step_all // /vscal /comb !sum_scal /t /vsub !sum_sub.
+  have -> : ∑_j means j c = ∑_k means (τ k) c.
+    exact: (sum_reindex predT (fun j => means j c) (@perm_inj _ τ)).
+  by move: (∑_j y j c) (∑_k means (τ k) c) (∑_k tail_mean W x y τ k c) => u v w; ring.
+apply: Rle_trans (vnorm_comb _ _) _; rewrite -sum_scal; apply: sum_le => k _.
+by rewrite Rabs_Ropp Rabs_pos_eq; [right | lra].
+Qed.
+
+(* Claim constant-depth, part ranks: with the responses in another order, σ, the logits of the head
+   that weighs are the same, and those of the others are always 0; the row m of the token in place
+   k, from 0, marks the k better ones; and a sum over tokens is one over places. *)
+Theorem constant_depth_ranks : forall (dx dy N : nat) (W : mat dy dx) (η Δ low high C : R),
+  0 < Δ ->
+  forall (x : vec 'I_dx) (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (σ τ : {perm 'I_N}),
+  spaced (3 / 4 * Δ) r -> (forall j, low <= r j <= high) -> ranks r τ ->
+  let two y r := run full (take 2 (cd_blocks N W η Δ low high C)) (cd_prompt x y r) in
+  (forall i j, logit (cd_field N W C) (two (fun l => y (σ l)) (fun l => r (σ l))) i j
+               = logit (cd_field N W C) (two y r) (σ i) (σ j))
+  /\ (forall (X : 'I_N -> token (cd_stream dx dy N)) i j,
+      logit (cd_broadcast dx dy N) X i j = 0 /\ logit (cd_total dx dy N η) X i j = 0)
+  /\ (forall k l : 'I_N, two y r (τ k) Cd.m (τ l) = if (l < k)%N then 1 else 0)
+  /\ (forall F : 'I_N -> R, ∑_j F j = ∑_k F (τ k)).
+Proof.
+move=> dx dy N W η Δ low high C Δ0 x y r σ τ gaps range ranked two.
+have N0 (i : 'I_N) : (0 < N)%N by exact: leq_ltn_trans (ltn_ord i).
+have gaps' : spaced (3 / 4 * Δ) (fun l => r (σ l)).
+  by move=> j l jl; apply: gaps; rewrite (inj_eq perm_inj).
+split; [move=> i j | split; [move=> X i j | split=> [k l|F]]].
+- by rewrite /two !cd_run_two ?(N0 i) // !cd_field_logit.
+- by split; rewrite /logit; blocks; ring.
+- by rewrite /two cd_run_two ?(N0 k) // [LHS]/= better_flags // flags_place.
+- exact: (sum_reindex predT F (@perm_inj _ τ)).
 Qed.

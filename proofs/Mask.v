@@ -270,13 +270,13 @@ have q0 : 0 < q by exact: exp_pos.
 by lra.
 Qed.
 
-Lemma printed_near K : (K <= i.+1)%N -> (K < N)%N ->
+Lemma printed_near K : (K <= i.+1)%N ->
   forall j, Rabs (prefix tN (m K) j - flags τ K j) <= INR K * miss g.
 Proof.
-elim: K => [|K IH] Ki KN j.
+elim: K => [|K IH] Ki j.
   by rewrite /prefix /m /= /vzero /flags ltn0 Rminus_0_r Rabs_R0; lra.
-have near := IH (ltnW Ki) (ltnW KN); pose w := Ordinal Ki.
-have le := @printed_miss K w erefl (ltnW KN) near; rewrite printed_weights in le.
+have near := IH (ltnW Ki); pose w := Ordinal Ki.
+have le := @printed_miss K w erefl (leq_trans Ki (ltn_ord i)) near; rewrite printed_weights in le.
 rewrite /prefix printed_record printed_weights INR_S Rmult_plus_distr_r Rmult_1_l.
 apply: (record_live near _ (w := w)) => // [l||l lw].
 - by left; exact: softmax_gt0.
@@ -347,28 +347,28 @@ have kN : (k < N)%N by apply: leq_trans (ltn_ord k) (ltn_ord i).
 rewrite /z XE.
 apply: (@near_margins _ _ _ _ _ _ _ g0 Δ0 small x y _ low _ _ _ _ _ _ gaps range ranked) => j.
   exact: (record_ge0 _ _ _ _ i).
-have := printed_near g0 Δ0 small gaps ranked range (ltnW (ltn_ord k)) kN j.
+have := printed_near g0 Δ0 small gaps ranked range (ltnW (ltn_ord k)) j.
 rewrite -/γ -/c => le; apply: Rle_trans le _; apply: Rmult_le_compat_r.
   by have := exp_pos (- g); rewrite /miss; lra.
 by have := INR_le kN; rewrite INR_S; lra.
 Qed.
 
 (* Claim mask-selection, parts step, induction; paper: Lemma F.1 of the camera-ready.
-   Round k, from 0, of at most N − 1, selects the response of place k among those that i sees. *)
+   Round k, from 0, selects the response of place k among those that i sees. *)
 Theorem mask_selection : forall (dx dy N : nat) (W : mat dy dx) (η g Δ spread C : R),
   let γ := mask_γ g Δ in let c := mask_c g Δ spread in
   0 < g -> 0 < Δ -> 5 / 2 * (INR N - 1) * c * exp (- g) <= 1 ->
   forall (x : vec 'I_dx) (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (low : R)
     (i : 'I_N) (τ : {perm 'I_i.+1}) (k : 'I_i.+1),
   spaced Δ r -> (forall j, low <= r j <= low + spread) -> ranks (prefix (ltn_ord i) r) τ ->
-  (k.+1 < N)%N ->
   let X K := run causal (nseq K (printed_block N W η γ c C)) (masked_prompt x y r) in
   let seen := widen_ord (ltn_ord i) in
   1 - 5 / 2 * exp (- g) <= attention causal (ca_winner dx dy N η γ c 0) (X k) i (seen (τ k))
   /\ (forall j, Rabs (X k.+1 i Ca.m (seen j) - flags τ k.+1 j) <= INR k.+1 * (5 / 2 * exp (- g)))
   /\ (forall j : 'I_N, (i < j)%N -> X k.+1 i Ca.m j = 0).
 Proof.
-move=> dx dy N W η g Δ spread C γ c g0 Δ0 small x y r low i τ k gaps range ranked kN X seen.
+move=> dx dy N W η g Δ spread C γ c g0 Δ0 small x y r low i τ k gaps range ranked X seen.
+have kN : (k < N)%N by apply: leq_trans (ltn_ord k) (ltn_ord i).
 have XE K : X K = ca_state (fun _ => x) y (fun j => ‖y j‖²) r (fun _ => 0) one_hot
     (ca_record γ c 0 causal r (fun _ => 0) one_hot K)
     (ca_sum W η γ c C 0 0 causal (fun _ => x) y (fun j => ‖y j‖²) r (fun _ => 0) one_hot K).
@@ -376,9 +376,47 @@ have XE K : X K = ca_state (fun _ => x) y (fun j => ‖y j‖²) r (fun _ => 0) 
 have near K := @printed_near N g Δ spread low r i τ g0 Δ0 small gaps ranked range K.
 split; last split; rewrite !XE.
 - rewrite ca_winner_attention.
-  have := @printed_miss N g Δ spread low r i τ g0 Δ0 small gaps ranked range k k erefl (ltnW kN)
-    (near k (ltnW (ltn_ord k)) (ltnW kN)).
+  have := @printed_miss N g Δ spread low r i τ g0 Δ0 small gaps ranked range k k erefl kN
+    (near k (ltnW (ltn_ord k))).
   by rewrite /miss -/γ -/c /seen; lra.
-- exact: (near k.+1 (ltn_ord k) kN).
+- exact: (near k.+1 (ltn_ord k)).
 by move=> j ij; exact: (unseen_record _ _ _ _ k.+1 ij).
+Qed.
+
+(* Claim mask-selection, part mask-error: one round, at each response that i sees. *)
+Theorem mask_selection_mask_error : forall (dx dy N : nat) (W : mat dy dx) (η g Δ spread C : R),
+  let γ := mask_γ g Δ in let c := mask_c g Δ spread in
+  0 < g -> 0 < Δ -> 5 / 2 * (INR N - 1) * c * exp (- g) <= 1 ->
+  forall (x : vec 'I_dx) (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (low : R)
+    (i : 'I_N) (τ : {perm 'I_i.+1}) (k j : 'I_i.+1),
+  spaced Δ r -> (forall j, low <= r j <= low + spread) -> ranks (prefix (ltn_ord i) r) τ ->
+  let X K := run causal (nseq K (printed_block N W η γ c C)) (masked_prompt x y r) in
+  let off K := X K i Ca.m (widen_ord (ltn_ord i) j) - flags τ K j in
+  Rabs (off k.+1) <= Rabs (off k) + 5 / 2 * exp (- g).
+Proof.
+move=> dx dy N W η g Δ spread C γ c g0 Δ0 small x y r low i τ k j gaps range ranked X off.
+have kN : (k < N)%N by apply: leq_trans (ltn_ord k) (ltn_ord i).
+have XE K : X K = ca_state (fun _ => x) y (fun j => ‖y j‖²) r (fun _ => 0) one_hot
+    (ca_record γ c 0 causal r (fun _ => 0) one_hot K)
+    (ca_sum W η γ c C 0 0 causal (fun _ => x) y (fun j => ‖y j‖²) r (fun _ => 0) one_hot K).
+  by rewrite -ca_run.
+have missed := @printed_miss N g Δ spread low r i τ g0 Δ0 small gaps ranked range k k erefl kN
+  (@printed_near N g Δ spread low r i τ g0 Δ0 small gaps ranked range k (ltnW (ltn_ord k))).
+have record K : X K i Ca.m = ca_record γ c 0 causal r (fun _ => 0) one_hot K i by rewrite XE.
+rewrite /off !record printed_record; rewrite printed_weights -/γ -/c in missed.
+rewrite (@printed_weights _ g Δ spread r i k j) -/γ -/c.
+set a := fun l : 'I_i.+1 => γ * _ - _ in missed *.
+have a1 := softmax_le1 a j; have a0 := softmax_gt0 a j; rewrite /miss in missed.
+have e0 := exp_pos (- g).
+have [jk|jk] := altP (j =P τ k).
+  have f0 : flags τ k j = 0 by rewrite jk flags_place ltnn.
+  have f1 : flags τ k.+1 j = 1 by rewrite jk flags_place ltnS leqnn.
+  rewrite f0 f1; rewrite -jk in missed; split_Rabs; lra.
+have -> : flags τ k.+1 j = flags τ k j.
+  rewrite /flags ltnS leq_eqVlt (_ : (_ == _) = false) //; apply/negbTE.
+  by apply: contra jk => /eqP E; rewrite -(permKV τ j); apply/eqP; congr (τ _); exact/val_inj.
+have : softmax a j <= 1 - softmax a (τ k).
+  rewrite -softmax_rest; apply: (@sum_ge_term _ (fun l => l != τ k) (softmax a) j) => // l _.
+  by left; exact: softmax_gt0.
+by split_Rabs; lra.
 Qed.

@@ -35,7 +35,7 @@ have ranked : ranks (prefix (ltn_ord i) r) τ.
 have four : 5 / 2 * (INR 4 - 1) * c * exp (- g) <= 1.
   by have -> : INR 4 = 4 by [rewrite /=; ring]; exact: small.
 have [_ [near _]] := @mask_selection dx dy 4 W η g Δ spread C g0 Δ0 four x y r low i τ (inord 1)
-  gaps range ranked ltac:(by rewrite inordK).
+  gaps range ranked.
 have := near j; rewrite !inordK // (_ : widen_ord _ j = j); last exact/val_inj.
 have -> : flags τ 2 j = if (j == 0%N :> nat) || (j == 2%N :> nat) then 1 else 0.
   rewrite -(permKV τ j); move: (τ^-1%g j) => k; rewrite flags_place τE.

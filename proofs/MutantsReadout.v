@@ -107,14 +107,13 @@ Qed.
 
 (* Mutant of readout_sign_away: a point with a larger loss *)
 Lemma not_away_from_every_point : ~ (forall (m n N : nat) (x : vec 'I_n) (y : 'I_N -> vec 'I_m)
-    (τ : {perm 'I_N}), ‖x‖² = 1 ->
-  forall (W W' : mat m n) (η : R),
+    (τ : {perm 'I_N}) (W W' : mat m n) (η : R),
     let G := gradient W x y τ in
     0 < η -> (G *v x)%V <> vzero ->
     ‖W *v x - W' *v x‖² < ‖(W + η *: G) *v x - W' *v x‖²).
 Proof.
-move/(_ _ _ _ (V1 1) ends 1%g) => H; have x1 : ‖V1 1‖² = 1 by rewrite sqnorm_1; lra.
-have := H x1 (M1 0) (M1 (- 2)) 1 Rlt_0_1; rewrite slope_0 M1_scal M1_add !mulmv_1.
+move/(_ _ _ _ (V1 1) ends 1%g) => H.
+have := H (M1 0) (M1 (- 2)) 1 Rlt_0_1; rewrite slope_0 M1_scal M1_add !mulmv_1.
 rewrite -![(V1 _ - V1 _)%V]/(V1 (_ - _)) !sqnorm_1 => {}H.
 have ne : V1 (- 2 * 1) <> vzero by move/(f_equal (fun v => v ord0)); rewrite /V1 /vzero; lra.
 by have := H ne; lra.

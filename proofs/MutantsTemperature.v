@@ -130,12 +130,12 @@ Qed.
 (* Mutant of selection_temperature: the tolerance doubled *)
 Lemma not_temperature_for_half_the_tolerance : ~ (forall (dx dy N : nat) (γ Δ D ε : R)
     (x : vec 'I_dx) (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (best i : 'I_N),
-  (2 <= N)%N -> 0 < Δ -> 0 < ε < D ->
+  0 < Δ -> 0 < ε < D ->
   Rmax 0 (ln ((INR N - 1) * (D / (2 * ε) - 1)) / Δ) <= γ ->
   (forall j : 'I_N, j != best -> r j + Δ <= r best) -> (forall j, ‖y j - y best‖ <= D) ->
   ‖selected γ x y r i - y best‖ <= ε).
 Proof.
-move/(_ _ _ _ 0 1 2 (/ 2) x0 (two 1 (- 1)) (pair 1 0) ord0 ord0 isT Rlt_0_1) => H.
+move/(_ _ _ _ 0 1 2 (/ 2) x0 (two 1 (- 1)) (pair 1 0) ord0 ord0 Rlt_0_1) => H.
 have := H ltac:(lra) _ gap_1 far; rewrite distance_two (_ : 0 * 0 - 0 * 1 = 0); last by ring.
 rewrite exp_0 /share /= => {}H; suff : 2 * (1 / (1 + 1)) <= / 2 by lra.
 apply: H; rewrite (_ : (1 + 1 - 1) * (2 / (2 * / 2) - 1) = 1); last by field.
@@ -168,11 +168,11 @@ Qed.
 
 (* Mutant of selection_temperature_free_of_n: twice the gap *)
 Lemma not_free_of_n_at_twice_the_gap : ~ (forall (γ Δ D ε : R),
-  0 < Δ -> 0 < ε -> 0 < D -> ln (D / ε) / (2 * Δ) <= γ -> D * exp (- γ * Δ) <= ε).
+  0 < Δ -> 0 < ε -> ln (D / ε) / (2 * Δ) <= γ -> D * exp (- γ * Δ) <= ε).
 Proof.
 have l4 : ln (4 / 1) / (2 * 1) = ln 2.
   by rewrite (_ : 4 / 1 = 2 * 2) ?ln_mult; lra.
-move/(_ (ln 2) 1 4 1 Rlt_0_1 Rlt_0_1 ltac:(lra)); rewrite l4 => /(_ (Rle_refl _)).
+move/(_ (ln 2) 1 4 1 Rlt_0_1 Rlt_0_1); rewrite l4 => /(_ (Rle_refl _)).
 by rewrite Rmult_1_r exp_Ropp exp_ln; lra.
 Qed.
 

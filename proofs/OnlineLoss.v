@@ -190,17 +190,17 @@ rewrite at_k; have swap u v z : z + u - v = u - v + z by ring.
 exact: swap.
 Qed.
 
-(* Claim online-gradient, part step; the first t responses, at a unit query. *)
+(* Claim online-gradient, part step; the first t responses. *)
 Theorem online_gradient : forall (m n t N : nat) (tN : (t <= N)%N) (x : vec 'I_n)
     (y : 'I_N -> vec 'I_m) (ρ : {perm 'I_t}) (W : mat m n) (η : R),
-  ‖x‖² = 1 ->
   let y_t := prefix tN y in
   let G := gradient W x y_t ρ in
   let ΔW := ((- η) *: G)%V in
   (forall V : mat m n, is_derive (fun u : R => loss (W + u *: V) x y_t ρ) 0 ⟨G, V⟩) /\
-  (ΔW *v x = (2 * η) *: ∑_(k < t | (k.+1 < t)%N) (y_t (ρ k) - tail_mean W x y_t ρ k))%V.
+  (‖x‖² = 1 ->
+   (ΔW *v x = (2 * η) *: ∑_(k < t | (k.+1 < t)%N) (y_t (ρ k) - tail_mean W x y_t ρ k))%V).
 Proof.
-move=> m n t N tN x y ρ W η x1 y_t G ΔW; split=> [V|]; first exact: pl_gradient.
+move=> m n t N tN x y ρ W η y_t G ΔW; split=> [V|x1]; first exact: pl_gradient.
 rewrite /ΔW /G /gradient !mulmv_scal mulmv_outer -[⟨x, x⟩]/(‖x‖²) x1.
 apply: vec_eq => a; rewrite /vscal /vsum Rmult_1_l -!sum_scal.
 apply: eq_bigr => k _; have signs b c : - η * (2 * (b - c)) = 2 * η * (c - b) by ring.

@@ -2,8 +2,8 @@
 
 From Coq Require Import Reals Lra.
 From mathcomp Require Import all_ssreflect fingroup perm.
-From Icalign Require Import Sums Vectors Rankings AlignmentTask Weights Spacing Transformer Block.
-From Icalign Require Import BlockErrors.
+From Icalign Require Import Sums Vectors Rankings LogSumExp AlignmentTask Weights Spacing.
+From Icalign Require Import Transformer Block BlockErrors Elsewhere.
 
 Set Implicit Arguments.
 Unset Printing Implicit Defensive.
@@ -150,7 +150,7 @@ Proof. by have := sum_pick a (fun=> c); rewrite sum_const_ord => E; lra. Qed.
 (* Claim mq-own-term, part own-term: the head that selects, in block k of query a, against the head
    of chapter 5 on the tokens of query a alone. *)
 Theorem mq_own_term_winner : forall (dx dy M N : nat) (η γ1 γ2 Δ ρ low spread D0 : R),
-  0 <= γ1 -> 0 < γ2 -> 0 < Δ -> 0 <= spread + Δ ->
+  0 <= γ1 -> 0 < γ2 -> 0 < Δ ->
   forall (x : 'I_M -> vec 'I_dx) (y : 'I_M -> 'I_N -> vec 'I_dy) (r f : 'I_M -> 'I_N -> R)
     (u : 'I_M -> vec 'I_dy) (τ : 'I_M -> {perm 'I_N}) (a : 'I_M) (i k : 'I_N),
   ‖x a‖ = 1 -> (forall b : 'I_M, b != a -> ⟨x a, x b⟩ <= ρ) ->
@@ -163,8 +163,9 @@ Theorem mq_own_term_winner : forall (dx dy M N : nat) (η γ1 γ2 Δ ρ low spre
   ‖comb A (fun t => y t.1 t.2) - comb own (y a)‖
   <= D0 * share (strangers γ1 γ2 Δ spread ρ M N k).
 Proof.
-move=> dx dy M N η γ1 γ2 Δ ρ low spread D0 γ10 γ20 Δ0 mask x y r f u τ a i k.
+move=> dx dy M N η γ1 γ2 Δ ρ low spread D0 γ10 γ20 Δ0 x y r f u τ a i k.
 move=> x1 overlap ordered range dist fa f0; cbv zeta.
+have mask : 0 <= spread + Δ by have := range a k; lra.
 pose g b := γ1 * ⟨x a, x b⟩.
 pose z b j := γ2 * r b j - 2 * γ2 * (spread + Δ) * f b j.
 have -> : comb (attention full (ow_winner dx dy η γ1 γ2 Δ spread) (ow_state x y r f u) (a, i))
@@ -271,4 +272,14 @@ apply: Rmult_le_pos; last by left; exact: exp_pos.
 apply: Rmult_le_pos; last by left; exact: Rinv_0_lt_compat.
 apply: Rmult_le_pos; last exact: INR_ge0.
 by have := INR_le (leq_ltn_trans (leq0n a) (ltn_ord a)); rewrite [INR 1]/=; lra.
+Qed.
+
+(* Claim mq-own-term, part norm: two means of responses, of all queries or of one, under any
+   weights. *)
+Theorem mq_own_term_norm : forall (d : nat) (I J : finType) (y : I -> vec 'I_d) (z : J -> vec 'I_d)
+    (A : I -> R) (B : J -> R) (D0 : R),
+  weights A -> weights B -> (forall i j, ‖y i - z j‖ <= D0) -> ‖comb A y - comb B z‖ <= D0.
+Proof.
+move=> d I J y z A B D0 wA wB dist; apply: point_to_mean_of wB _ => j.
+rewrite vnorm_minus; apply: point_to_mean_of wA _ => i; rewrite vnorm_minus; exact: dist.
 Qed.

@@ -219,7 +219,7 @@ Qed.
 
 (* Claim mq-bound, part temperatures. *)
 Theorem mq_bound_temperatures : forall (dx dy M N : nat) (Δ ρ low spread ε : R),
-  (2 <= M)%N -> (2 <= N)%N -> 0 < Δ -> 0 <= spread -> ρ < 1 -> 0 < ε < 2 ->
+  (2 <= M)%N -> (2 <= N)%N -> 0 < Δ -> ρ < 1 -> 0 < ε ->
   let γ2 := ln (2 * (INR N - 1) / ε) / Δ in
   let γ1 := (γ2 * spread + ln (2 * (INR M - 1) * INR N / ε)) / (1 - ρ) in
   forall (x : 'I_M -> vec 'I_dx) (y : 'I_M -> 'I_N -> vec 'I_dy) (r : 'I_M -> 'I_N -> R)
@@ -229,8 +229,11 @@ Theorem mq_bound_temperatures : forall (dx dy M N : nat) (Δ ρ low spread ε : 
   (forall b j, low <= r b j <= low + spread) ->
   1 - mq_attention γ1 γ2 x y r (a, s) (a, best) <= ε.
 Proof.
-move=> dx dy M N Δ ρ low spread ε M2 N2 Δ0 s0 ρ1 ε0 γ2 γ1 x y r a best s x1 overlap gap range.
-have [γ10 γ20 EN EM] := query_temperatures M2 N2 Δ0 s0 ρ1 ε0.
+move=> dx dy M N Δ ρ low spread ε M2 N2 Δ0 ρ1 ε0 γ2 γ1 x y r a best s x1 overlap gap range.
+case: (Rlt_le_dec ε 2) => ε2; last first.
+  by rewrite mq_softmax; set z := fun t => _; have := softmax_gt0 z (a, best); lra.
+have s0 : 0 <= spread by have := range a s; lra.
+have [γ10 γ20 EN EM] := query_temperatures M2 N2 Δ0 s0 ρ1 (conj ε0 ε2).
 apply: Rle_trans (mq_bound y s (Rlt_le _ _ γ10) (Rlt_le _ _ γ20) x1 overlap gap range) _.
 by rewrite EN EM; lra.
 Qed.
@@ -290,7 +293,7 @@ Qed.
 
 (* Claim mq-outcome, part limit: as ε falls, at the temperatures of the claim mq-bound. *)
 Theorem mq_outcome_limit : forall (dx dy M N : nat) (Δ ρ low spread D D0 ε : R),
-  (2 <= M)%N -> (2 <= N)%N -> 0 < Δ -> 0 <= spread -> ρ < 1 -> 0 < ε < 2 ->
+  (2 <= M)%N -> (2 <= N)%N -> 0 < Δ -> ρ < 1 -> 0 < ε ->
   let γ2 := ln (2 * (INR N - 1) / ε) / Δ in
   let γ1 := (γ2 * spread + ln (2 * (INR M - 1) * INR N / ε)) / (1 - ρ) in
   forall (x : 'I_M -> vec 'I_dx) (y : 'I_M -> 'I_N -> vec 'I_dy) (r : 'I_M -> 'I_N -> R)
@@ -301,9 +304,18 @@ Theorem mq_outcome_limit : forall (dx dy M N : nat) (Δ ρ low spread D D0 ε : 
   (forall i j, ‖y a i - y a j‖ <= D) -> (forall b i j, ‖y b i - y a j‖ <= D0) ->
   ‖mq_selected γ1 γ2 x y r (a, s) - y a best‖ <= (D + D0) * ε / 2.
 Proof.
-move=> dx dy M N Δ ρ low spread D D0 ε M2 N2 Δ0 s0 ρ1 ε0 γ2 γ1 x y r a best s.
+move=> dx dy M N Δ ρ low spread D D0 ε M2 N2 Δ0 ρ1 ε0 γ2 γ1 x y r a best s.
 move=> x1 overlap gap range yD yD0.
-have [γ10 γ20 EN EM] := query_temperatures M2 N2 Δ0 s0 ρ1 ε0.
+case: (Rlt_le_dec ε 2) => ε2; last first.
+  have D_0 := Rle_trans _ _ _ (vnorm_ge0 _) (yD s s).
+  have D0_0 := Rle_trans _ _ _ (vnorm_ge0 _) (yD0 a s s).
+  rewrite mq_output; set z := fun t : 'I_M * 'I_N => _.
+  have far t : ‖y t.1 t.2 - y a best‖ <= D + D0 by have := yD0 t.1 t.2 best; lra.
+  apply: Rle_trans (@mean_to_point _ _ (fun t => y t.1 t.2) z (a, best) _ far) _.
+  have A0 := softmax_gt0 z (a, best); have D2 : 0 <= D + D0 by lra.
+  have := Rmult_le_compat_l _ _ _ D2 ε2; have := Rmult_le_pos _ _ D2 (Rlt_le _ _ A0); lra.
+have s0 : 0 <= spread by have := range a s; lra.
+have [γ10 γ20 EN EM] := query_temperatures M2 N2 Δ0 s0 ρ1 (conj ε0 ε2).
 have := mq_outcome s (Rlt_le _ _ γ10) (Rlt_le _ _ γ20) x1 overlap gap range yD yD0.
 by rewrite EN EM => le; apply: Rle_trans le _; lra.
 Qed.

@@ -61,7 +61,7 @@ Qed.
    cancel for each. *)
 Theorem mq_own_term_iff : forall (m n M N : nat) (η : R) (W : mat m n) (x : 'I_M -> vec 'I_n)
     (y : 'I_M -> 'I_N -> vec 'I_m) (τ : 'I_M -> {perm 'I_N}),
-  0 < η -> (forall a, ‖x a‖ = 1) ->
+  η <> 0 -> (forall a, ‖x a‖ = 1) ->
   let ΔW := ((- η) *: joint_gradient W x y τ)%V in
   let G b := pull W (x b) (y b) (τ b) in
   (forall a, (ΔW *v x a = (2 * η) *: G a)%V)

@@ -31,7 +31,9 @@ Let C := spread_Z + 2 * h.
 Let e := miss g.
 Hypotheses (η0 : 0 <= η) (g0 : 0 < g) (Δ0 : 0 < Δ) (h1 : 1 <= h).
 Hypothesis fit : margins_fit N g Δ h spread spread_Z.
-Hypothesis cls : in_online_class W Δ low spread low_Z spread_Z D x y r.
+Hypotheses (apart : spaced Δ r) (rewards : forall j, low <= r j <= low + spread).
+Hypothesis scores : forall j, low_Z <= reduced W x (y j) <= low_Z + spread_Z.
+Hypothesis dist : forall i j, ‖y i - y j‖ <= D.
 Hypothesis ranked : ranks (prefix tN r) τ.
 
 Let m K := ca_record γ c 0 causal r (fun _ => 0) one_hot K i.
@@ -93,12 +95,21 @@ rewrite /ca_field_weights seen_comb; apply: vec_eq => b; apply: eq_bigr => j _.
 by rewrite -seen_softmax -/(ca_field_weights _ _ _ _ _ _ _ _ _ _ _ _) cyclic_field.
 Qed.
 
+Lemma cyclic_D0 : 0 <= D.
+Proof. exact: Rle_trans (vnorm_ge0 _) (dist i i). Qed.
+
+Lemma cyclic_C0 : 0 <= C.
+Proof. by have := scores i; rewrite /C; lra. Qed.
+
+Lemma cyclic_small K : (K < N)%N -> c * (INR K * e) <= 1 /\ C * (INR K * e) <= 1.
+Proof. exact: (margins_small fit (mask_c0 g0 Δ0 rewards i) cyclic_C0). Qed.
+
 Lemma cyclic_e : (1 < N)%N -> 0 <= e <= 1.
 Proof.
 move=> N1; have e0 : 0 <= e by rewrite /e /miss; have := exp_pos (- g); lra.
-have := proj1 (stop_small i g0 Δ0 h1 fit cls N1); rewrite -/c -/e /= Rmult_1_l.
+have := proj1 (cyclic_small N1); rewrite [INR 1]/= Rmult_1_l.
 have c2 : 2 <= c.
-  rewrite /c (mask_cE g spread Δ0); have := mask_γ0 g0 Δ0; have := online_rewards cls i => rng γp.
+  rewrite /c (mask_cE g spread Δ0); have := mask_γ0 g0 Δ0; have := rewards i => rng γp.
   by have := Rmult_le_pos (mask_γ g Δ) spread ltac:(lra) ltac:(lra); lra.
 by move=> ce; split => //; have := Rmult_le_compat_r _ _ _ e0 c2; lra.
 Qed.
@@ -131,9 +142,9 @@ Proof.
 rewrite /A softmax_miss; apply: Rle_trans (miss_crowd g0); apply: share_le.
   exact: crowd_ge0.
 have := @live_crowd _ g Δ spread low (INR K * miss g) (prefix tN r) (rest K) τ w g0 Δ0
-  (spaced_prefix tN (online_gaps cls)) ranked (fun j => online_rewards cls _)
+  (spaced_prefix tN apart) ranked (fun j => rewards _)
   (fun j => proj1 (rest_near j)) (fun j => proj2 (rest_near j))
-  (proj1 (stop_small i g0 Δ0 h1 fit cls (ltnW KN))) w erefl.
+  (proj1 (cyclic_small (ltnW KN))) w erefl.
 rewrite /= -/γ -/c; set t := exp (stop_logit _ _ _ - _).
 have t0 : 0 < t by exact: exp_pos.
 by lra.
@@ -161,18 +172,18 @@ Qed.
 Lemma cyclic_winner_error : ‖comb (A K) v - v (τ w)‖ <= D * e.
 Proof.
 apply: (Rle_trans _ (D * (1 - A K (τ w)))).
-  by apply: mean_to_point => j; exact: online_distances cls _ _.
-by apply: Rmult_le_compat_l; [exact: stop_D0 i cls | exact: cyclic_miss].
+  by apply: mean_to_point => j; exact: dist _ _.
+by apply: Rmult_le_compat_l; [exact: cyclic_D0 | exact: cyclic_miss].
 Qed.
 
 Lemma cyclic_field_error : ‖comb (F K) v - tail_mean W x v τ w‖
   <= D * (C * (INR K * e) / 4 + (INR N - 1) * exp (1 - h)).
 Proof.
-have D0 := stop_D0 i cls; have C0 := stop_C0 i h1 cls; have e0 := exp_pos (1 - h).
-have small : C * (INR K * e) <= 1 := proj2 (stop_small i g0 Δ0 h1 fit cls (ltnW KN)).
+have D0 := cyclic_D0; have C0 := cyclic_C0; have e0 := exp_pos (1 - h).
+have small : C * (INR K * e) <= 1 := proj2 (cyclic_small (ltnW KN)).
 pose live (j : 'I_i.+1) := (w <= (τ^-1%g j : 'I_i.+1))%N.
 pose ζ j := reduced W x (v j) - C * rest K j.
-have range j : low_Z <= reduced W x (v j) <= low_Z + spread_Z by exact: online_scores cls _.
+have range j : low_Z <= reduced W x (v j) <= low_Z + spread_Z by exact: scores _.
 have lrec j : live j -> 0 <= C * rest K j <= C * (INR K * e).
   move=> lj; have [m0 near] := rest_near j; move: near.
   rewrite /flags ltnNge (lj : (w <= (τ^-1%g j : 'I_i.+1))%N) /= Rminus_0_r Rabs_pos_eq // => le.
@@ -182,9 +193,9 @@ set a := comb _ _; set b := comb (softmax_on live ζ) v; set d := tail_mean _ _ 
 have -> : (a - d = (a - b) + (b - d))%V by apply: vec_eq => o; rewrite /vadd /vsub; ring.
 have le2 : ‖b - d‖ <= D * (C * (INR K * e) / 4).
   rewrite /d -live_mean; apply: (@tilt_mean _ live _ _ (τ w)) => //.
-  by move=> j l; exact: online_distances cls _ _.
+  by move=> j l; exact: dist _ _.
 have le1 : ‖a - b‖ <= D * share (INR w * exp (1 - h)).
-  apply: (mean_to_part (w := τ w)) => // [j l|]; first exact: online_distances cls _ _.
+  apply: (mean_to_part (w := τ w)) => // [j l|]; first exact: dist _ _.
   apply: (Rle_trans _ (INR w * exp ((1 - h) + (low_Z - 1)))).
     rewrite -(sum_out τ w); apply: sum_le => j; rewrite /live -ltnNge => jw; apply: exp_mono.
     have [le _] := @field_taken dx dy i.+1 W x v (rest K) τ h low_Z spread_Z (INR K * e) h1 range
@@ -254,10 +265,10 @@ Qed.
 (* Claim short-prefix-recount, parts surplus, induction: and how near, at the finite temperatures of
    causal-theorem, where γ₂ = 2Δ + spread. Response i sees i+1 responses. *)
 Theorem short_prefix_recount : forall (dx dy N : nat) (W : mat dy dx)
-    (η g Δ h low spread low_Z spread_Z D : R),
+    (η g Δ h spread spread_Z D : R),
   0 <= η -> 0 < g -> 0 < Δ -> 1 <= h -> margins_fit N g Δ h spread spread_Z ->
   forall (x : vec 'I_dx) (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (i : 'I_N) (τ : {perm 'I_i.+1}),
-  in_online_class W Δ low spread low_Z spread_Z D x y r -> ranks (prefix (ltn_ord i) r) τ ->
+  in_class W Δ spread spread_Z D x y r -> ranks (prefix (ltn_ord i) r) τ ->
   let C := spread_Z + 2 * h in
   let u := run causal (nseq (N - 1) (printed_block N W η (mask_γ g Δ) (mask_c g Δ spread) C))
              (masked_prompt x y r) i Ca.u in
@@ -265,12 +276,13 @@ Theorem short_prefix_recount : forall (dx dy N : nat) (W : mat dy dx)
   <= 2 * η * (INR N - 1) * D * (5 / 2 * exp (- g)
        + 5 / 16 * (INR N - 2) * C * exp (- g) + (INR N - 1) * exp (1 - h)).
 Proof.
-move=> dx dy N W η g Δ h low spread low_Z spread_Z D η0 g0 Δ0 h1 fit x y r i τ cls ranked C u.
+move=> dx dy N W η g Δ h spread spread_Z D η0 g0 Δ0 h1 fit x y r i τ cls ranked C u.
+case: cls => _ apart [low rewards] [low_Z scores] dist.
 have N0 : (0 < N)%N by apply: leq_ltn_trans (ltn_ord i).
 have KN : (N - 1 < N)%N by rewrite subn1 ltn_predL.
 have NE : INR (N - 1) = INR N - 1 by rewrite minus_INR //; apply/leP.
-have := @cyclic_total dx dy N W η g Δ h low spread low_Z spread_Z D x y r i τ η0 g0 Δ0 h1 fit cls
-  ranked (N - 1)%N KN.
+have := @cyclic_total dx dy N W η g Δ h low spread low_Z spread_Z D x y r i τ η0 g0 Δ0 h1 fit
+  apart rewards scores dist ranked (N - 1)%N KN.
 rewrite NE => le; have -> : u = ca_sum W η (mask_γ g Δ) (mask_c g Δ spread) C 0 0 causal
     (fun _ => x) y (fun j => ‖y j‖²) r (fun _ => 0) one_hot (N - 1) i.
   rewrite /u -[masked_prompt x y r]/(ca_state (fun _ => x) y (fun j => ‖y j‖²) r (fun _ => 0)
@@ -282,10 +294,10 @@ Qed.
 (* Claim short-prefix-recount, parts surplus, induction: as before; N − 1 rounds are Q cycles
    of the i+1 responses and s rounds more, which is Q − 1 cycles and s terms too many. *)
 Theorem short_prefix_recount_surplus : forall (dx dy N Q s : nat) (W : mat dy dx)
-    (η g Δ h low spread low_Z spread_Z D : R),
+    (η g Δ h spread spread_Z D : R),
   0 <= η -> 0 < g -> 0 < Δ -> 1 <= h -> margins_fit N g Δ h spread spread_Z ->
   forall (x : vec 'I_dx) (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (i : 'I_N) (τ : {perm 'I_i.+1}),
-  in_online_class W Δ low spread low_Z spread_Z D x y r -> ranks (prefix (ltn_ord i) r) τ ->
+  in_class W Δ spread spread_Z D x y r -> ranks (prefix (ltn_ord i) r) τ ->
   (N - 1 = Q * i.+1 + s)%N -> (s < i.+1)%N ->
   let C := spread_Z + 2 * h in
   let u := run causal (nseq (N - 1) (printed_block N W η (mask_γ g Δ) (mask_c g Δ spread) C))
@@ -296,8 +308,8 @@ Theorem short_prefix_recount_surplus : forall (dx dy N Q s : nat) (W : mat dy dx
   <= 2 * η * (INR N - 1) * D * (5 / 2 * exp (- g)
        + 5 / 16 * (INR N - 2) * C * exp (- g) + (INR N - 1) * exp (1 - h)).
 Proof.
-move=> dx dy N Q s W η g Δ h low spread low_Z spread_Z D η0 g0 Δ0 h1 fit x y r i τ cls ranked.
-move=> NE sn C u y_i ΔW; rewrite /ΔW (gradient_step_terms W η _ τ (online_query cls)).
+move=> dx dy N Q s W η g Δ h spread spread_Z D η0 g0 Δ0 h1 fit x y r i τ cls ranked.
+move=> NE sn C u y_i ΔW; rewrite /ΔW (gradient_step_terms W η _ τ (unit_query cls)).
 have <- : first_terms η W x y_i τ i.+1 = first_terms η W x y_i τ (i.+1 - 1).
   by apply: first_terms_all; exact: leq_subr.
 rewrite -cyclic_cycles // -NE.
@@ -306,10 +318,10 @@ Qed.
 
 (* Claim short-prefix-recount, part twice; four responses, the second of them: twice the step. *)
 Theorem short_prefix_recount_twice : forall (dx dy : nat) (W : mat dy dx)
-    (η g Δ h low spread low_Z spread_Z D : R),
+    (η g Δ h spread spread_Z D : R),
   0 <= η -> 0 < g -> 0 < Δ -> 1 <= h -> margins_fit 4 g Δ h spread spread_Z ->
   forall (x : vec 'I_dx) (y : 'I_4 -> vec 'I_dy) (r : 'I_4 -> R),
-  in_online_class W Δ low spread low_Z spread_Z D x y r ->
+  in_class W Δ spread spread_Z D x y r ->
   let second : 'I_4 := @Ordinal 4 1 isT in
   forall τ : {perm 'I_second.+1}, ranks (prefix (ltn_ord second) r) τ ->
   let C := spread_Z + 2 * h in
@@ -319,11 +331,11 @@ Theorem short_prefix_recount_twice : forall (dx dy : nat) (W : mat dy dx)
   ‖u - 2 *: (ΔW *v x)‖
   <= 6 * η * D * (5 / 2 * exp (- g) + 5 / 8 * C * exp (- g) + 3 * exp (1 - h)).
 Proof.
-move=> dx dy W η g Δ h low spread low_Z spread_Z D η0 g0 Δ0 h1 fit x y r cls second τ ranked.
+move=> dx dy W η g Δ h spread spread_Z D η0 g0 Δ0 h1 fit x y r cls second τ ranked.
 move=> C u ΔW.
-have le := @short_prefix_recount_surplus dx dy 4 1 1 W η g Δ h low spread low_Z spread_Z D η0 g0
+have le := @short_prefix_recount_surplus dx dy 4 1 1 W η g Δ h spread spread_Z D η0 g0
   Δ0 h1 fit x y r second τ cls ranked erefl isT.
-have step := gradient_step_terms W η (prefix (ltn_ord second) y) τ (online_query cls).
+have step := gradient_step_terms W η (prefix (ltn_ord second) y) τ (unit_query cls).
 rewrite -[(second.+1 - 1)%N]/1%N in step; cbv zeta in le; rewrite -step in le.
 have two : (INR 1 *: (ΔW *v x) + ΔW *v x = 2 *: (ΔW *v x))%V.
   by apply: vec_eq => a; rewrite /vadd /vscal /=; ring.

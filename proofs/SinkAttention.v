@@ -216,3 +216,119 @@ have low : (b - c) * S <= e := sink_least λ ε0 z1 vp.
 have E : c * S = K * exp (- λ) by rewrite /K /c; ring.
 by apply: Rabs_le; split; lra.
 Qed.
+
+(* Claim sink-linear-attention, part norm: weights w that are off by E each. *)
+Theorem sink_linear_attention_norm : forall (d : nat) (I : finType) (w z : I -> R)
+    (v : I -> vec 'I_d) (E : R),
+  (forall j, Rabs (w j - z j) <= E) -> ‖comb w v - comb z v‖ <= E * ∑_j ‖v j‖.
+Proof.
+move=> d I w z v E off.
+have -> : (comb w v - comb z v = comb (fun j => (w j - z j)%R) v)%V.
+  by apply: vec_eq => c; rewrite /vsub /comb -sum_sub; apply: eq_bigr => j _; ring.
+apply: Rle_trans (vnorm_comb _ _) _; rewrite -sum_scal; apply: sum_le => j _.
+by apply: Rmult_le_compat_r (off j); exact: vnorm_ge0.
+Qed.
+
+(* Where all products are 1, each token weighs sinh ε/ε/((1 + te^ε)(1 + te^−ε)), t = ne^−λ. *)
+Lemma sink_lost n ε λ z (j : 'I_n) : 0 < ε -> (forall l, z l = 1) ->
+  let t := INR n * exp (- λ) in
+  sink_weight λ 1 ε z j = sinh ε / ε / ((1 + t * exp ε) * (1 + t * exp (- ε))).
+Proof.
+move=> ε0 z1 t; have a1 : sink_coefficient 1 1 = 1 by rewrite /sink_coefficient /=; field.
+have S e : ∑_l exp (e * z l) = INR n * exp e.
+  by rewrite -sum_const_ord; apply: eq_bigr => l _; rewrite z1 Rmult_1_r.
+rewrite /sink_weight sum_ord1 a1 [INR _]/= !Rmult_1_l /beside_sink !S z1 !Rmult_1_r /t /sinh.
+have n0 : 0 <= INR n := INR_ge0 n.
+have u0 := exp_pos ε; have L0 := exp_pos λ; rewrite !exp_Ropp.
+have nu := Rmult_le_pos _ _ n0 (Rlt_le _ _ u0).
+have Lu := Rmult_lt_0_compat _ _ L0 u0.
+by field; repeat split; lra.
+Qed.
+
+(* What is lost where all products are 1 and all values equal, over the second term. *)
+Lemma sink_ratio dx dv n ε λ (x : 'I_n -> vec 'I_dx) (v : 'I_n -> vec 'I_dv) (p : vec 'I_dv) i :
+  0 < ε -> (forall j, ⟨x i, x j⟩ = 1) -> (forall j, v j = p) -> p <> vzero ->
+  let sum := run full [:: sk_block dx dv 1 ε λ] (sk_prompt x v) (lift ord0 i) Sk.sum in
+  let lost := ‖(sinh ε / ε) *: comb (fun j => ⟨x i, x j⟩) v - sum‖ in
+  let second := INR n * exp (- λ) * (sinh (2 * ε) / ε) * ∑_j ‖v j‖ in
+  let t := INR n * exp (- λ) in let a := exp ε + exp (- ε) in
+  lost / second = (1 + t / a) / (1 + a * t + t ^ 2).
+Proof.
+move=> ε0 z1 vp p0 sum lost second t a; have u0 := exp_pos ε; have v0 := exp_pos (- ε).
+have uv : exp ε * exp (- ε) = 1 by rewrite -exp_plus Rplus_opp_r exp_0.
+have u1 : 1 < exp ε by rewrite -exp_0; exact: exp_increasing.
+have a0 : 0 < a by rewrite /a; lra.
+have s0 : 0 < sinh ε / ε by apply: Rdiv_lt_0_compat => //; rewrite /sinh; nra.
+have n0 : 0 < INR n by apply: INR_gt0; exact: leq_ltn_trans (ltn_ord i).
+have t0 : 0 < t by apply: Rmult_lt_0_compat (exp_pos _).
+have P0 : 0 < ‖p‖.
+  case: (vnorm_ge0 p) => // P; case: p0; apply: sqnorm_eq0; rewrite -vnorm_sqr -P; ring.
+pose q := 1 + a * t + t ^ 2; have q0 : 0 < q by rewrite /q; nra.
+have qE : (1 + t * exp ε) * (1 + t * exp (- ε)) = q.
+  by rewrite /q /a; transitivity (1 + (exp ε + exp (- ε)) * t + exp ε * exp (- ε) * t ^ 2);
+     [ring | rewrite uv; ring].
+have lostE : lost = INR n * ‖p‖ * (sinh ε / ε * ((a * t + t ^ 2) / q)).
+  rewrite /lost /sum sk_output.
+  have -> : ((sinh ε / ε) *: comb (fun j => ⟨x i, x j⟩) v
+      - comb (sink_weight λ 1 ε (fun l => ⟨x i, x l⟩)) v
+    = (INR n * (sinh ε / ε * ((a * t + t ^ 2) / q)))%R *: p)%V.
+    apply: vec_eq => c; rewrite /vsub /vscal /comb.
+    rewrite (eq_bigr (fun=> p c)) => [|j _]; last by rewrite z1 vp Rmult_1_l.
+    rewrite [X in _ - X](eq_bigr (fun=> sinh ε / ε / q * p c)) => [|j _]; last first.
+      by rewrite sink_lost // vp -/t qE.
+    by rewrite !sum_const_ord /q; field; rewrite -/q; split; lra.
+  rewrite vnorm_scal Rabs_pos_eq; first by ring.
+  apply: Rmult_le_pos; first by lra.
+  by apply: Rmult_le_pos; [lra | left; apply: Rdiv_lt_0_compat => //; nra].
+have secondE : second = INR n * ‖p‖ * (t * (sinh ε / ε * a)).
+  rewrite /second (eq_bigr (fun=> ‖p‖)) => [|j _]; last by rewrite vp.
+  rewrite sum_const_ord -[INR n * exp (- λ)]/t.
+  have -> : sinh (2 * ε) / ε = sinh ε / ε * a.
+    have e2 : exp (2 * ε) = exp ε * exp ε by rewrite -exp_plus; congr exp; ring.
+    have e3 : exp (- (2 * ε)) = exp (- ε) * exp (- ε) by rewrite -exp_plus; congr exp; ring.
+    by rewrite /sinh e2 e3 /a; field; lra.
+  by ring.
+have -> : 1 + t / a = (a * t + t ^ 2) / (t * a) by field; lra.
+rewrite lostE secondE -/q; move: (sinh ε / ε) s0 (a * t + t ^ 2) => σ σ0 w.
+by field; repeat split; lra.
+Qed.
+
+(* Claim sink-linear-attention, part sharp-in-lambda: what is lost where all products are 1 and all
+   values equal, over the second term of the bound. *)
+Theorem sink_linear_attention_sharp_in_lambda : forall ε δ : R,
+  0 < ε -> 0 < δ -> exists small, 0 < small /\
+  forall (dx dv n : nat) (λ : R) (x : 'I_n -> vec 'I_dx) (v : 'I_n -> vec 'I_dv) (p : vec 'I_dv)
+    (i : 'I_n),
+  (forall j, ⟨x i, x j⟩ = 1) -> (forall j, v j = p) -> p <> vzero ->
+  INR n * exp (- λ) <= small ->
+  let sum := run full [:: sk_block dx dv 1 ε λ] (sk_prompt x v) (lift ord0 i) Sk.sum in
+  let lost := ‖(sinh ε / ε) *: comb (fun j => ⟨x i, x j⟩) v - sum‖ in
+  let second := INR n * exp (- λ) * (sinh (2 * ε) / ε) * ∑_j ‖v j‖ in
+  Rabs (lost / second - 1) <= δ.
+Proof.
+move=> ε δ ε0 δ0; have u0 := exp_pos ε; have v0 := exp_pos (- ε).
+have uv : exp ε * exp (- ε) = 1 by rewrite -exp_plus Rplus_opp_r exp_0.
+set a := exp ε + exp (- ε); have a2 : 2 <= a.
+  have := Rmult_le_pos _ _ (Rlt_le _ _ v0) (pow2_ge_0 (exp ε - 1)).
+  have -> : exp (- ε) * (exp ε - 1) ^ 2
+    = exp ε * exp (- ε) * exp ε - 2 * (exp ε * exp (- ε)) + exp (- ε) by ring.
+  by rewrite uv /a; lra.
+exists (Rmin 1 (δ / (a + 1))); split.
+  by apply: Rmin_glb_lt; [lra | apply: Rdiv_lt_0_compat; lra].
+move=> dx dv n λ x v p i z1 vp p0 le sum lost second.
+rewrite /lost /sum /second (sink_ratio λ ε0 z1 vp p0) -/a.
+have n0 : 0 < INR n by apply: INR_gt0; exact: leq_ltn_trans (ltn_ord i).
+set t := INR n * exp (- λ) in le *; have t0 : 0 < t by apply: Rmult_lt_0_compat (exp_pos _).
+have t1 := Rle_trans _ _ _ le (Rmin_l _ _); have tδ := Rle_trans _ _ _ le (Rmin_r _ _).
+set q := 1 + a * t + t ^ 2; have q0 : 0 < q by rewrite /q; nra.
+have -> : (1 + t / a) / q - 1 = - ((t * (a + t - / a)) / q) by rewrite /q; field; rewrite -/q; lra.
+have ia : 0 < / a < 1.
+  split; first by apply: Rinv_0_lt_compat; lra.
+  by rewrite -Rinv_1; apply: Rinv_lt_contravar; lra.
+rewrite Rabs_Ropp Rabs_pos_eq.
+  apply: (Rmult_le_reg_r q) => //; rewrite /Rdiv Rmult_assoc Rinv_l ?Rmult_1_r; last by lra.
+  have tE : δ / (a + 1) * (a + 1) = δ by field; lra.
+  have : t * (a + t - / a) <= δ by rewrite -tE; apply: Rmult_le_compat; lra.
+  by have : 0 <= δ * (a * t + t ^ 2) by [apply: Rmult_le_pos; [lra | nra]]; rewrite /q; lra.
+by left; apply: Rdiv_lt_0_compat => //; apply: Rmult_lt_0_compat; lra.
+Qed.

@@ -181,17 +181,22 @@ Variables (m n : nat) (x : vec 'I_n) (y : 'I_2 -> vec 'I_m) (τ : {perm 'I_2}).
 Let δ : vec 'I_m := (y (τ ord0) - y (τ ord_max))%V.
 
 (* Claim pl-smooth, part attained; Λ = D²‖x‖², and V = (y₁ − y₂)xᵀ. *)
-Theorem pl_smooth_attained : x <> vzero -> y (τ ord0) <> y (τ ord_max) ->
+Theorem pl_smooth_attained : x <> vzero ->
   forall W : mat m n,
     let V := outer δ x in
     let Λ := INR 2.-1 * ‖δ‖ ^ 2 * ‖x‖² in
     second_derivative W V x y τ = Λ * ‖V‖² <->
     ‖W *v x - y (τ ord0)‖ = ‖W *v x - y (τ ord_max)‖.
 Proof.
-move=> /sqnorm_gt0 x0 δ0 W V Λ.
-have d0 : 0 < ‖δ‖².
-  apply: sqnorm_gt0 => E; apply: δ0; apply: vec_eq => a.
-  by have := f_equal (fun v => v a) E; rewrite /δ /vsub /vzero; lra.
+move=> /sqnorm_gt0 x0 W V Λ.
+case: (Rle_lt_or_eq_dec _ _ (sqnorm_ge0 δ)) => [d0|none]; last first.
+  have d0 := sqnorm_eq0 (esym none).
+  split=> _; last first.
+    rewrite second_derivative_two -/δ /V d0; have -> : outer vzero x = vzero :> mat m n.
+      by apply: vec_eq => p; rewrite /outer /vzero Rmult_0_l.
+    by rewrite /sqnorm !dot_zerol [⟨_, vzero⟩]dotC dot_zerol /=; ring.
+  congr (‖_ - _‖); apply: vec_eq => a.
+  by have := f_equal (fun v => v a) d0; rewrite /δ /vsub /vzero; lra.
 have [_ half] := softmax_two (fun j => score W x (y (τ j))).
 rewrite second_derivative_two -/δ; set q := 4 * _ in half *.
 have -> : (V *v x = ‖x‖² *: δ)%V by rewrite mulmv_outer.
@@ -268,17 +273,18 @@ move=> W η /=; set G := gradient W x y τ.
 by have := loss_tangent W (η *: G) x y τ; rewrite dot_scalr.
 Qed.
 
-(* Claim readout-sign, part downhill; for every step size up to 1/Λ. *)
+(* Claim readout-sign, part downhill; for every step size below 2/Λ. *)
 Theorem readout_sign_downhill : forall (D : R),
   (forall i j, ‖y i - y j‖ <= D) ->
-  forall η, 0 < η -> η * (INR N.-1 * D ^ 2 * ‖x‖²) <= 1 ->
+  forall η, 0 < η -> η * (INR N.-1 * D ^ 2 * ‖x‖²) < 2 ->
   forall W : mat m n,
     let G := gradient W x y τ in
     G <> vzero -> loss (W - η *: G) x y τ < loss W x y τ.
 Proof.
 move=> D yD η η0 ηΛ W G /sqnorm_gt0 G0.
-have := pl_smooth_descent τ yD (Rlt_le _ _ η0) ηΛ W; rewrite -/G.
-by have := Rmult_lt_0_compat _ _ η0 G0; lra.
+have := pl_smooth_taylor x τ yD η W; cbv zeta; rewrite -/G; set Λ := INR _ * _ * _ in ηΛ *.
+have := Rmult_lt_compat_l _ _ _ (Rmult_lt_0_compat _ _ η0 G0) ηΛ.
+by move: (‖G‖²) => q; lra.
 Qed.
 
 (* Claim readout-sign, part distance. *)
@@ -287,34 +293,39 @@ Theorem readout_sign_distance : forall (d g : vec 'I_m) (η : R),
   ‖d - η *: g‖² = ‖d‖² - 2 * η * ⟨d, g⟩ + η ^ 2 * ‖g‖².
 Proof. by move=> d g η; rewrite sqnorm_add sqnorm_sub sqnorm_scal dot_scalr; split; ring. Qed.
 
-(* Claim readout-sign, part progress; for a unit query. *)
-Theorem readout_sign_progress : ‖x‖² = 1 ->
-  forall W W' : mat m n,
+(* ⟨W₀x − W′x, ∇L x⟩ is ⟨∇L, W₀ − W′⟩, ‖x‖² times. *)
+Lemma progress_inner (W W' : mat m n) : let G := gradient W x y τ in
+  ⟨W *v x - W' *v x, G *v x⟩ = ‖x‖² * ⟨G, W - W'⟩.
+Proof.
+move=> G; rewrite -mulmv_sub {1}/G /gradient mulmv_scal mulmv_outer -[⟨x, x⟩]/(‖x‖²).
+by rewrite /G /gradient dot_scall dot_outer !dot_scalr (dotC ((W - W') *v x)); ring.
+Qed.
+
+(* Claim readout-sign, part progress; the second for any query. *)
+Theorem readout_sign_progress : forall W W' : mat m n,
     let G := gradient W x y τ in
-    ⟨W *v x - W' *v x, G *v x⟩ = ⟨G, W - W'⟩ /\
+    (‖x‖² = 1 -> ⟨W *v x - W' *v x, G *v x⟩ = ⟨G, W - W'⟩) /\
     loss W x y τ - loss W' x y τ <= ⟨G, W - W'⟩.
 Proof.
-move=> x1 W W' G; split.
-  rewrite -mulmv_sub {1}/G /gradient mulmv_scal mulmv_outer -[⟨x, x⟩]/(‖x‖²) x1.
-  by rewrite /G /gradient dot_scall dot_outer !dot_scalr (dotC ((W - W') *v x)); ring.
+move=> W W' G; split; first by move=> x1; rewrite progress_inner x1 Rmult_1_l.
 have := loss_tangent W (W' - W)%V x y τ; rewrite -/G !dot_subr.
 have -> : (W + (W' - W) = W')%V by apply: vec_eq => p; rewrite /vadd /vsub; ring.
 by lra.
 Qed.
 
-(* Claim readout-sign, part away. *)
-Theorem readout_sign_away : ‖x‖² = 1 ->
-  forall (W W' : mat m n) (η : R),
+(* Claim readout-sign, part away; for any query. *)
+Theorem readout_sign_away : forall (W W' : mat m n) (η : R),
     let G := gradient W x y τ in
     loss W' x y τ <= loss W x y τ -> 0 < η -> (G *v x)%V <> vzero ->
     ‖W *v x - W' *v x‖² < ‖(W + η *: G) *v x - W' *v x‖².
 Proof.
-move=> x1 W W' η G le η0 /sqnorm_gt0 Gx0.
-have [E P] := readout_sign_progress x1 W W'; rewrite -/G in E P.
+move=> W W' η G le η0 /sqnorm_gt0 Gx0.
+have [_ P] := readout_sign_progress W W'; have E := progress_inner W W'; rewrite -/G in E P.
 have -> : ((W + η *: G) *v x - W' *v x = (W *v x - W' *v x) + η *: (G *v x))%V.
   by rewrite mulmv_add mulmv_scal; apply: vec_eq => a; rewrite /vadd /vsub; ring.
 have [-> _] := readout_sign_distance (W *v x - W' *v x) (G *v x) η; rewrite E.
-have H1 : 0 <= η * ⟨G, W - W'⟩ by apply: Rmult_le_pos; lra.
+have H1 : 0 <= η * (‖x‖² * ⟨G, W - W'⟩).
+  by apply: Rmult_le_pos; [lra | apply: Rmult_le_pos; [exact: sqnorm_ge0 | lra]].
 by have H2 := Rmult_lt_0_compat _ _ (pow_lt η 2 η0) Gx0; lra.
 Qed.
 

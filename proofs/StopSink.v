@@ -211,7 +211,7 @@ Theorem stop_sink_absorbs : forall (dx dy N : nat) (W : mat dy dx)
   let field := ca_field N W η C (stop_logit low_Z high_Z C) in
   forall (x : vec 'I_dx) (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R)
     (m : 'I_N.+1 -> vec 'I_N) (u : 'I_N.+1 -> vec 'I_dy) (i : 'I_N),
-  (forall j, low <= r j <= high) -> (forall j, low_Z <= reduced W x (y j) <= high_Z) ->
+  (forall j, r j <= high) -> (forall j, reduced W x (y j) <= high_Z) ->
   (forall j, ‖y j‖ <= D) -> (forall j : 'I_N, (j <= i)%N -> m (lift ord0 i) j = 1) ->
   let X := started_state x y r m u in
   let q := INR i.+1 * exp (- ((c - γ * (high - low)) / 2)) in
@@ -241,7 +241,7 @@ have start (s : R) (z : 'I_N -> R) p : (forall j : 'I_N, (j <= i)%N -> z j + p <
 pose σ := stop_logit (γ * low) (γ * high) c; pose z j := γ * r j - c * m (lift ord0 i) j.
 pose A := softmax_on (causal (lift ord0 i)) (with_start σ z).
 have [w1 w2] : 1 - A ord0 <= share q /\ ‖comb A (with_start vzero y)‖ <= D * share q.
-  apply: start => j ji; have := Rmult_le_compat_l _ _ _ γ0 (proj2 (range j)).
+  apply: start => j ji; have := Rmult_le_compat_l _ _ _ γ0 (range j).
   by rewrite /z (taken j ji) /σ /stop_logit; lra.
 pose ς := stop_logit low_Z high_Z C; pose ζ j := reduced W x (y j) - C * m (lift ord0 i) j.
 pose F := softmax_on (causal (lift ord0 i)) (with_start ς ζ).

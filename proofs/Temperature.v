@@ -77,12 +77,15 @@ Qed.
 (* Claim selection-output, part spaced. *)
 Theorem selection_output_spaced : forall (dx dy N : nat) (γ Δ D : R) (x : vec 'I_dx)
     (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (best i : 'I_N),
-  0 < γ -> 0 < Δ -> 0 < D -> spaced Δ r -> (forall j, r j <= r best) ->
+  0 < Δ -> 0 < D -> spaced Δ r -> (forall j, r j <= r best) ->
   (forall j, ‖y j - y best‖ <= D) ->
   ‖selected γ x y r i - y best‖ < D * exp (- γ * Δ).
 Proof.
-move=> dx dy N γ Δ D x y r b i γ0 Δ0 D0 gaps top yD.
+move=> dx dy N γ Δ D x y r b i Δ0 D0 gaps top yD.
 apply: Rle_lt_trans (selection_distance γ x r i yD) _; apply: Rmult_lt_compat_l => //.
+case: (Rlt_le_dec 0 γ) => γ0; last first.
+  have le : 1 <= exp (- γ * Δ) by rewrite -exp_0; apply: exp_mono; nra.
+  by rewrite sel_softmax; have := softmax_gt0 (fun l => γ * r l) b; lra.
 apply: Rle_lt_trans (selection_bound_spaced x y i γ0 Δ0 gaps top) _.
 by apply: selection_bound_free_of_n => //; exact: leq_ltn_trans (ltn_ord b).
 Qed.
@@ -129,19 +132,29 @@ have := Rmult_le_compat_r Δ _ _ (Rlt_le _ _ Δ0) H.
 by rewrite /Rdiv Rmult_assoc Rinv_l ?Rmult_1_r; lra.
 Qed.
 
+(* The best response has others beside it, or is alone. *)
+Lemma others_or_alone N (b : 'I_N) : 0 < INR N - 1 \/ INR N - 1 = 0.
+Proof.
+have := INR_le (leq_ltn_trans (leq0n b) (ltn_ord b)); rewrite [INR 1]/=; lra.
+Qed.
+
+(* A logarithm of 0 is 0 here: Rmax makes it a 0 in any case. *)
+Lemma ln_0 : ln 0 = 0.
+Proof. by rewrite /ln; case: Rlt_dec => // H; case: (Rlt_irrefl 0 H). Qed.
+
 (* Claim selection-temperature, parts meets, decreasing: γ ≥ max(0, that logarithm/Δ₁). *)
 Theorem selection_temperature : forall (dx dy N : nat) (γ Δ D ε : R) (x : vec 'I_dx)
     (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (best i : 'I_N),
-  (2 <= N)%N -> 0 < Δ -> 0 < ε < D ->
+  0 < Δ -> 0 < ε < D ->
   Rmax 0 (ln ((INR N - 1) * (D / ε - 1)) / Δ) <= γ ->
   (forall j : 'I_N, j != best -> r j + Δ <= r best) -> (forall j, ‖y j - y best‖ <= D) ->
   ‖selected γ x y r i - y best‖ <= ε.
 Proof.
-move=> dx dy N γ Δ D ε x y r b i N2 Δ0 εD γle gap yD.
-have n1 : 0 < INR N - 1 by have : INR 2 <= INR N by [exact: INR_le]; rewrite /=; lra.
+move=> dx dy N γ Δ D ε x y r b i Δ0 εD γle gap yD.
 have γ0 := Rle_trans _ _ _ (Rmax_l _ _) γle; have γ1 := Rle_trans _ _ _ (Rmax_r _ _) γle.
 have [le1 le2] := selection_output x i γ0 gap yD; apply: Rle_trans le1 (Rle_trans _ _ _ le2 _).
-by apply/tolerance_iff.
+case: (others_or_alone b) => n1; first by apply/tolerance_iff.
+by rewrite n1 Rmult_0_l /Rdiv Rmult_0_l Rmult_0_r; lra.
 Qed.
 
 (* Claim selection-temperature, parts meets, zero: there the bound is ε, for every N. *)
@@ -178,15 +191,17 @@ Qed.
    a temperature γ ≥ 0 meets ε exactly from max(0, log((N−1)(D/ε−1))/Δ₁) on. *)
 Theorem selection_temperature_smallest : forall (dx dy N : nat) (γ Δ D ε : R) (x : vec 'I_dx)
     (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (p : vec 'I_dy) (best i : 'I_N),
-  (2 <= N)%N -> 0 < Δ -> 0 < ε < D -> 0 <= γ ->
+  0 < Δ -> 0 < ε < D -> 0 <= γ ->
   (forall j : 'I_N, j != best -> r j = r best - Δ) -> (forall j : 'I_N, j != best -> y j = p) ->
   ‖p - y best‖ = D ->
   ‖selected γ x y r i - y best‖ <= ε
   <-> Rmax 0 (ln ((INR N - 1) * (D / ε - 1)) / Δ) <= γ.
 Proof.
-move=> dx dy N γ Δ D ε x y r p b i N2 Δ0 εD γ0 gap yp pD.
-have n1 : 0 < INR N - 1 by have : INR 2 <= INR N by [exact: INR_le]; rewrite /=; lra.
+move=> dx dy N γ Δ D ε x y r p b i Δ0 εD γ0 gap yp pD.
 rewrite (selection_output_sharp γ x i gap yp pD) /=.
+case: (others_or_alone b) => n1; last first.
+  rewrite n1 !Rmult_0_l ln_0 /Rdiv !Rmult_0_l Rmult_0_r Rmax_left; last by lra.
+  by split=> _; lra.
 have T := @tolerance_iff (INR N - 1) γ Δ D ε n1 Δ0 εD; split=> [/T le|].
   by apply: Rmax_lub.
 by move=> H; apply/T; exact: Rle_trans (Rmax_r _ _) H.
@@ -194,14 +209,18 @@ Qed.
 
 (* Claim selection-temperature, part free-of-n. *)
 Theorem selection_temperature_free_of_n : forall (γ Δ D ε : R),
-  0 < Δ -> 0 < ε -> 0 < D -> ln (D / ε) / Δ <= γ ->
+  0 < Δ -> 0 < ε -> ln (D / ε) / Δ <= γ ->
   D * exp (- γ * Δ) <= ε /\
   forall (dx dy N : nat) (x : vec 'I_dx) (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R)
     (best i : 'I_N),
-  0 < γ -> spaced Δ r -> (forall j, r j <= r best) -> (forall j, ‖y j - y best‖ <= D) ->
+  spaced Δ r -> (forall j, r j <= r best) -> (forall j, ‖y j - y best‖ <= D) ->
   ‖selected γ x y r i - y best‖ < ε.
 Proof.
-move=> γ Δ D ε Δ0 ε0 D0 γle.
+move=> γ Δ D ε Δ0 ε0 γle.
+case: (Rlt_le_dec 0 D) => D0; last first.
+  split=> [|dx dy N x y r b i _ _ yD]; first by have := exp_pos (- γ * Δ); nra.
+  have {}D0 : D = 0 by have := Rle_trans _ _ _ (vnorm_ge0 _) (yD b); lra.
+  by apply: Rle_lt_trans (selection_distance γ x r i yD) _; rewrite D0 Rmult_0_l.
 have le : ln (D / ε) <= γ * Δ.
   have := Rmult_le_compat_r Δ _ _ (Rlt_le _ _ Δ0) γle.
   by rewrite /Rdiv Rmult_assoc Rinv_l ?Rmult_1_r; lra.
@@ -211,8 +230,8 @@ have ξε : D * exp (- γ * Δ) <= ε.
     rewrite -{1}(exp_ln (D / ε)) // -exp_Ropp; apply: exp_mono; lra.
   move=> H; apply: Rle_trans (Rmult_le_compat_l D _ _ (Rlt_le _ _ D0) H) _.
   by right; field; lra.
-split=> // dx dy N x y r b i γ0 gaps top yD.
-exact: Rlt_le_trans (selection_output_spaced x i γ0 Δ0 D0 gaps top yD) ξε.
+split=> // dx dy N x y r b i gaps top yD.
+exact: Rlt_le_trans (selection_output_spaced γ x i Δ0 D0 gaps top yD) ξε.
 Qed.
 
 (* ── Never exact, and ties ──────────────────────────────────────────────────────────────────── *)

@@ -141,9 +141,10 @@ def test_a_mutant_belongs_to_a_theorem(old: str, new: str, words: str, tmp_path:
         kernel.mutants(project(tmp_path, A=MUTANT.replace(old, new)))
 
 
-def test_mutants_are_many_and_of_most_theorems() -> None:
+def test_every_theorem_has_a_mutant() -> None:
+    assert kernel.without_mutant(ROOT / "proofs") == []
     names = [mutant.name for mutant in kernel.mutants(ROOT / "proofs")]
-    assert len(names) == len(set(names)) >= 70
+    assert len(names) == len(set(names))
     assert {mutant.file for mutant in kernel.mutants(ROOT / "proofs")} == {
         path.name for path in SOURCES if path.name.startswith("Mutants")
     }

@@ -58,13 +58,22 @@ class Rounds:
         """C = R_Z + 2h."""
         return self.score_spread + 2 * self.h
 
-    def given(self) -> None:
-        """The hypotheses of the theorems of chapter 12, for every prefix."""
+    def far_from_zero(self, draw: Draw) -> Rounds:
+        """The same with responses of any length, no further from each other than D."""
+        away = replace(self.query, y=self.query.y + draw.number(0, 2) * draw.unit(self.query.y.shape[1]))
+        z = away.reduced
+        low, spread = float(z.min()), float(z.max() - z.min()) * (1 + 2.0**-40)
+        D = max(float(away.distances.max()), 0.01)
+        g = max(self.g, least_margin(self.n, self.rewards, spread + 2 * self.h))
+        return replace(self, query=away, score_low=low, score_spread=spread, D=D, g=g)
+
+    def given(self, sink: bool = True) -> None:
+        """The hypotheses of the theorems of chapter 12, for every prefix; with a sink ‖y‖ ≤ D too."""
         query, r = self.query, self.rewards
         given(self.eta >= 0, self.g > 0, r.gap > 0, self.h >= 1, fits(self.n, self.g, r, self.field_mask))
         given((query.x.norm() - 1).abs() <= rounding(4, 1), r.fit, query.reduced >= self.score_low)
         given(query.reduced - self.score_low <= self.score_spread)
-        given(query.distances <= self.D, query.y.norm(dim=-1) <= self.D)
+        given(query.distances <= self.D, not sink or query.y.norm(dim=-1) <= self.D)
         given(*[ranks(r.r[:t], r.places(t)) for t in range(1, self.n + 1)])
 
     def run(self, sink: bool, rounds: int) -> tuple[list[Tensor], Transformer]:

@@ -50,9 +50,10 @@ class Class(NamedTuple):
 
     def blocks(self, tolerance: float, blind: bool) -> Transformer:
         """N−1 times the block of the proof, its temperatures from the tolerance; ``blind`` to the spread of scores."""
-        gamma, mask = bounds.plackett_luce_temperatures(
-            tolerance, self.reach, self.gap, 0.0 if blind else self.score_spread, self.n
-        )
+        scores = 0.0 if blind else self.score_spread
+        gamma, mask = math.log(5) * (1 + 2.0**-50) / self.gap, scores  # any will do for a step of zero
+        if self.reach > 0:
+            gamma, mask = bounds.plackett_luce_temperatures(tolerance, self.reach, self.gap, scores, self.n)
         d_y, d_x = self.W.shape
         numbers = {symbols.d_x: d_x, symbols.d_y: d_y, symbols.W: self.W, symbols.eta: self.eta}
         numbers |= {symbols.gamma: gamma, symbols.Delta: self.gap, elimination.R: self.spread, elimination.C: mask}
@@ -73,7 +74,7 @@ def inputs(draw: Draw) -> tuple[Tensor, float, list[Input]]:
     There rewards are equally spaced, ‖Wx‖ = ‖W‖, and responses at the poles of the ball along Wx: the best where its
     score is highest, the others where theirs is lowest.
     """
-    n, gap, W = responses(draw, 2), gap_drawn(draw), draw.normal(draw.integer(1, 4), draw.integer(1, 4))
+    n, gap, W = responses(draw), gap_drawn(draw), draw.normal(draw.integer(1, 4), draw.integer(1, 4))
     radius, found = draw.number(0.5, 1.5), []
     for _ in range(2):
         r, tau = ladder(draw, n, gap, on_grid(draw.uniform(0, 1, n)))
@@ -90,7 +91,12 @@ def inputs(draw: Draw) -> tuple[Tensor, float, list[Input]]:
 
 def tolerance(draw: Draw, kind: Class) -> float:
     """A millionth of the longest step, or more, up to three times that."""
-    return 10 ** draw.number(-6, 0.5) * kind.reach
+    return 10 ** draw.number(-6, 0.5) * (kind.reach or 1.0)
+
+
+def step_size(draw: Draw) -> float:
+    """η ≥ 0, now and then 0."""
+    return draw.number(0.05, 1) * (draw.seed % 8 != 7)
 
 
 def spread_of(values: Tensor) -> float:
@@ -126,15 +132,15 @@ def theorem_3_3_temperatures(draw: Draw, broken: bool) -> Iterator[Outcome]:
 def theorem_3_3_uniform(draw: Draw, broken: bool) -> Iterator[Outcome]:
     """One block for a class: N−1 of it make ΔWx at every token to within the tolerance, for every input of the class.
 
-    The block is that of the proof. Nothing is allowed for rounding: the proof leaves a tenth of the tolerance, of
-    which there is more than rounding takes. Broken: its mask C is made without the spread of the scores.
+    For N ≥ 1, η ≥ 0. The block is that of the proof. Nothing is allowed for rounding: the proof leaves a tenth of the
+    tolerance, of which there is more than rounding takes. Broken: its mask C is made without the spread of the scores.
     """
     W, gap, found = inputs(draw)
     spread, scores = max([spread_of(it.r) for it in found]), max([spread_of(it.reduced(W)) for it in found])
     distance = max([float(it.distances().max()) for it in found])
-    kind = Class(W, draw.number(0.05, 1), len(found[0].r), gap, spread, scores, distance)
+    kind = Class(W, step_size(draw), len(found[0].r), gap, spread, scores, distance)
     tol = tolerance(draw, kind)
-    given(kind.n > 1, kind.eta > 0, gap > 0, spread >= 0, distance > 0, tol > 0)
+    given(kind.eta >= 0, gap > 0, tol > 0)
     model = kind.blocks(tol, blind=broken)
     for it in found:
         given(unit(it.x), spaced(gap, it.r), ranks(it.r, it.tau), spread_of(it.r) <= spread)
@@ -153,9 +159,9 @@ def theorem_3_3_class(draw: Draw, broken: bool) -> Iterator[Outcome]:
     radius = max([float(it.y.norm(dim=-1).max()) for it in found])
     omega = float(torch.linalg.matrix_norm(W, 2)) * (1 + 1e-12) * (1, 1.5)[draw.integer(0, 1)]
     scores = bounds.score_spread(omega, radius)
-    kind = Class(W, draw.number(0.05, 1), len(found[0].r), gap, high - low, scores, 2 * radius)
+    kind = Class(W, step_size(draw), len(found[0].r), gap, high - low, scores, 2 * radius)
     tol = tolerance(draw, kind)
-    given(kind.n > 1, kind.eta > 0, gap > 0, low <= high, radius > 0, tol > 0)
+    given(kind.eta >= 0, gap > 0, tol > 0)
     given(torch.linalg.matrix_norm(W, 2) <= omega)  # that is, for all v
     model = kind.blocks(tol, blind=broken)
     for it in found:

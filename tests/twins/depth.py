@@ -14,7 +14,7 @@ from icalign.constructions.parallel import C, high, low
 from icalign.symbols import Delta, N, W, d_x, d_y, eta
 
 from . import Draw, Outcome, at_most, equal, given, rounding, twin
-from ._drawn import Query, Rewards, ranks, share, size, spaced, tokens, transformer
+from ._drawn import Query, Rewards, attention, logits, ranks, share, size, spaced, tokens, transformer
 
 
 @dataclass(frozen=True)
@@ -135,3 +135,48 @@ def constant_depth_mask(draw: Draw, broken: bool) -> Iterator[Outcome]:
     given(case.eta >= 0, tol > 0, (case.query.x.norm() - 1).abs() <= rounding(4, 1))
     allowed = rounding(2 * case.effort(mask), case.query.longest(case.eta))
     yield at_most(off, (0.5 if broken else 1) * tol, allowed)
+
+
+@twin
+def constant_depth_norm(draw: Draw, broken: bool) -> Iterator[Outcome]:
+    """z = u − ΔW x: ‖z‖ is the largest ⟨v, z⟩ over unit v, and ≤ 2η Σ_k ‖mean_τ(k) − μ_k‖, with = for two responses.
+    Broken: half of it."""
+    case = Case.drawn(draw)
+    case.given()
+    mask = draw.number(-3, 3)
+    X, rows = case.run(mask)
+    given(case.eta >= 0, (case.query.x.norm() - 1).abs() <= rounding(4, 1))
+    z = X[4][:, rows["u"]] - case.query.step(case.places, case.eta)
+    allowed = rounding(2 * case.effort(mask), case.query.longest(case.eta))
+    off = (X[4][case.places][:, rows["mean"]] - case.query.tail_means(case.places)).norm(dim=-1)
+    yield at_most(z.norm(dim=-1), (1 if broken else 2) * case.eta * off.sum(), allowed)
+    along = z[0] / z[0].norm() if z[0].any() else draw.unit(z.shape[1])
+    for v in (along, draw.unit(z.shape[1])):
+        yield at_most(v @ z[0], z[0].norm(), allowed)
+    yield equal(along @ z[0], z[0].norm(), allowed)
+
+
+@twin
+def constant_depth_ranks(draw: Draw, broken: bool) -> Iterator[Outcome]:
+    """With the responses in another order σ the head that weighs has the same logits, token by token, the other two
+    have 0; the mask of the token in place k marks the k before it; a sum over tokens is one over places.
+    Broken: the mask marks k + 1."""
+    case = replace(Case.drawn(draw, length=draw.number(0, 1.5)), eta=draw.number(-1, 1))
+    case.given()
+    n, sigma, mask = case.query.n, draw.permutation(case.query.n), draw.number(-5, 5)
+    other = replace(case, query=replace(case.query, y=case.query.y[sigma]))
+    other = replace(other, rewards=replace(case.rewards, r=case.rewards.r[sigma]), places=sigma.argsort()[case.places])
+    (X, rows), (Y, _) = case.run(mask), other.run(mask)
+    values = {d_x: case.query.W.shape[1], d_y: len(case.query.W), N: n, W: case.query.W, eta: case.eta}
+    values |= {Delta: case.gap, low: case.rewards.low, high: case.rewards.low + case.rewards.spread, C: mask}
+    heads = [attention(block.heads[0], parallel.stream, values) for block in parallel.blocks if block.heads]
+    uniform, weighing, total = [(logits(head, X[2]), logits(head, Y[2])) for head in heads]
+    allowed = rounding(case.effort(mask), case.query.reach**2 + abs(mask) + 1)
+    yield equal(weighing[1], weighing[0][sigma][:, sigma], allowed)
+    for logit in (*uniform, *total):
+        yield equal(logit, 0)
+    for k in range(n):
+        expected = (torch.arange(n) < k + broken).double()
+        yield equal(X[2][case.places[k], rows["m"]][case.places], expected, rounding(case.slip(), 1))
+    F = draw.normal(n)
+    yield equal(F.sum(), F[case.places].sum(), rounding(2 * n, F.abs().sum()))

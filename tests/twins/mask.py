@@ -46,16 +46,16 @@ def mask_selection_margins(draw: Draw, broken: bool) -> Iterator[Outcome]:
 
 @twin
 def mask_selection(draw: Draw, broken: bool) -> Iterator[Outcome]:
-    """Round k < N − 1, from 0, gives the response in place k all but (5/2)e^{−g}; then the record is within k + 1 times
+    """Round k, from 0, gives the response in place k all but (5/2)e^{−g}; then the record is within k + 1 times
     that of the mask of k + 1 places, and 0 at what is not seen. Broken: an eighth of it; it is not sharp, but γΔ is
     g + 1 and not more."""
     case = at_any_field(Rounds.drawn(draw, least=2), draw)
     rewards, n = case.rewards, case.n
     given(case.g > 0, rewards.gap > 0, fits(n, case.g, rewards), rewards.fit)
     miss = (0.125 if broken else 1) * 2.5 * exp(-case.g)
-    X, model = case.run(sink=False, rounds=n - 1)
+    X, model = case.run(sink=False, rounds=n)
     allowed = rounding(case.effort, 1)
-    for k in range(n - 1):
+    for k in range(n):
         weights = model.blocks[0].weights(X[k])[0]
         record = X[k + 1][:, model.rows["m"]]
         for i in range(k, n):
@@ -64,3 +64,22 @@ def mask_selection(draw: Draw, broken: bool) -> Iterator[Outcome]:
             yield at_most(1 - miss, weights[i, places[k]], allowed)
             yield at_most((record[i, : i + 1] - flags(places, k + 1)).abs(), (k + 1) * miss, allowed)
         yield equal(record.triu(1), torch.zeros(n, n))
+
+
+@twin
+def mask_selection_mask_error(draw: Draw, broken: bool) -> Iterator[Outcome]:
+    """Round k, from 0, adds at most (5/2)e^{−g} to what each entry of the record that i sees is off by. Broken: an
+    eighth of it; it is not sharp, but γΔ is g + 1 and not more."""
+    case = at_any_field(Rounds.drawn(draw, least=2), draw)
+    rewards, n = case.rewards, case.n
+    given(case.g > 0, rewards.gap > 0, fits(n, case.g, rewards), rewards.fit)
+    X, model = case.run(sink=False, rounds=n)
+    miss = (0.125 if broken else 1) * 2.5 * exp(-case.g)
+    for k in range(n):
+        before, after = [X[round][:, model.rows["m"]] for round in (k, k + 1)]
+        for i in range(k, n):
+            places = rewards.places(i + 1)
+            given(ranks(rewards.r[: i + 1], places))
+            off = (before[i, : i + 1] - flags(places, k)).abs()
+            off_next = (after[i, : i + 1] - flags(places, k + 1)).abs()
+            yield at_most(off_next, off + miss, rounding(case.effort, 1))

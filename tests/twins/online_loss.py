@@ -86,21 +86,23 @@ def online_incremental(draw: Draw, broken: bool) -> Iterator[Outcome]:
 
 @twin
 def online_gradient(draw: Draw, broken: bool) -> Iterator[Outcome]:
-    """‖x‖ = 1: the loss of the first t has the slopes ⟨G, V⟩, and ΔW x = −ηGx = 2η Σ_{k<t} (y_τ(k) − μ_k), of these t.
+    """The loss of the first t has the slopes ⟨G, V⟩; if ‖x‖ = 1, ΔW x = −ηGx = 2η Σ_{k<t} (y_τ(k) − μ_k), of these t.
 
     Both sides of the package, the online loss and the online steps. Broken: one response more, if there is one.
     """
     W, x, y, order = draw_task(draw)
-    x, eta, n = draw.unit(len(x)), draw.number(-2, 2), len(y)
+    eta, n, V = draw.number(-2, 2), len(y), draw.normal(*W.shape)
+    for t in range(1, n + 1):
+        seen = min(t + broken, n)
+        G = gradient(W, x, y[:seen], (-order.argsort()[:seen]).argsort(descending=True))
+        yield equal(online_slope(W, V, x, y, order, t), G.mul(V).sum(), along_noise(W, V, x, y))
+    x = draw.unit(len(x))
     given((x.square().sum() - 1).abs() <= rounding(2 * len(x) + 8, 1))
     rewards = -order.argsort().double()
     steps = eta * icalign.online_gradient_steps(icalign.AlignmentTask(x[None], y[None], rewards[None], W), 1.0)[0]
-    V = draw.normal(*W.shape)
     for t in range(1, n + 1):
         seen = min(t + broken, n)
         y_t, order_t = y[:seen], rewards[:seen].argsort(descending=True)
-        G = gradient(W, x, y_t, order_t)
-        yield equal(online_slope(W, V, x, y, order, t), G.mul(V).sum(), along_noise(W, V, x, y))
         pulls = [y_t[order_t[k]] - tail_mean(W, x, y_t, order_t, k) for k in range(seen - 1)]
         # a gradient on two ways, in the direction of each entry; products with x and η
         size = 4 * n * reach(W, x, y)

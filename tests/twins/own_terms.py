@@ -153,7 +153,7 @@ def mq_own_term_winner(draw: Draw, broken: bool) -> Iterator[Outcome]:
     heavy = draw.seed % 2 == 1
     it = some_filtered(draw, heavy, last=heavy)
     responses, ranked = it.r.shape[1], it.r.gather(-1, it.tau)
-    given(it.gamma_1 >= 0, it.gamma_2 > 0, it.gap > 0, it.spread + it.gap >= 0, is_unit(it.x[it.a]), it.f >= 0)
+    given(it.gamma_1 >= 0, it.gamma_2 > 0, it.gap > 0, is_unit(it.x[it.a]), it.f >= 0)
     given(ranked[:, :-1] - ranked[:, 1:] >= it.gap, it.low <= it.r, it.r <= it.low + it.spread)
     place = it.k + (0 if broken else 1)
     chi = bounds.strangers(it.gamma_1, it.gamma_2, it.gap, it.spread, it.overlap, responses, len(it.x), place, sinks=0)
@@ -170,3 +170,19 @@ def mq_own_term_field(draw: Draw, broken: bool) -> Iterator[Outcome]:
     chi = bounds.field_strangers(it.gamma_beta, it.score_spread, it.overlap, responses, len(it.x), it.k + 1, sinks=0)
     chi *= (responses - it.k) / responses if broken else 1
     yield at_most((it.found(1) - it.alone[1]).norm(dim=-1), it.diameter * bounds.share(chi), it.rounding())
+
+
+@twin
+def mq_own_term_norm(draw: Draw, broken: bool) -> Iterator[Outcome]:
+    """Two means of responses, of any number and under any weights, are D₀ apart at most; here that of a filtered head
+    over all tokens and that of one query's tokens, or of two points with all weight. Broken: half of it."""
+    it = some_filtered(draw, heavy=draw.seed % 2 == 1, last=True)
+    y, own = it.y.flatten(0, 1), it.y[it.a]
+    allowed = rounding(2 * len(y) + 12, 2 * y.norm(dim=-1).max())
+    D = farthest(y, own)
+    for weights in it.attention[:, 0]:
+        other = draw.uniform(0, 1, len(own)).softmax(-1)
+        given(weights >= 0, (weights.sum() - 1).abs() <= rounding(2 * len(y), 1), (other.sum() - 1).abs() <= 2.0**-48)
+        yield at_most((weights.flatten() @ y - other @ own).norm(), (0.5 if broken else 1) * D, allowed)
+    first, second = divmod(int((y[:, None] - own).norm(dim=-1).argmax()), len(own))
+    yield at_most((y[first] - own[second]).norm(), (0.5 if broken else 1) * D, allowed)

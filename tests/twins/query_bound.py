@@ -194,9 +194,10 @@ def mq_bound_losers(draw: Draw, broken: bool) -> Iterator[Outcome]:
 
 
 def tempered(draw: Draw, kind: int) -> tuple[Input, float, float, float]:
-    """An instance of the class with M, N ≥ 2, an ε < 2, and the temperatures of the claim."""
-    it, tolerance = some_input(draw, kind, least_queries=2, least_responses=2), draw.number(0.001, 1.99)
-    given(len(it.x) >= 2, it.r.shape[1] >= 2, it.gap > 0, it.spread >= 0, it.overlap < 1, 0 < tolerance < 2)
+    """An instance of the class with M, N ≥ 2, an ε > 0, and the temperatures of the claim, which may be negative."""
+    it, most = some_input(draw, kind, least_queries=2, least_responses=2), 30 if draw.seed % 4 == 3 else 1.99
+    tolerance = draw.number(0.001, most)
+    given(len(it.x) >= 2, it.r.shape[1] >= 2, it.gap > 0, it.overlap < 1, tolerance > 0)
     given(*it.apart(), *it.ranked())
     sizes = it.gap, it.spread, it.overlap, it.r.shape[1], len(it.x)
     gamma_1, gamma_2 = bounds.query_temperatures(tolerance, *sizes)

@@ -19,7 +19,8 @@ def short_prefix_recount(draw: Draw, broken: bool) -> Iterator[Outcome]:
     """N − 1 printed blocks give position i the terms 2η(y_τ(k) − μ_k) of its prefix round and round, N − 1 of them, but
     for the bound of the theorem. Broken: each of them once, as the paper says."""
     case = Rounds.drawn(draw, edge=draw.seed % 4 == 0)
-    case.given()
+    case = case.far_from_zero(draw) if draw.seed % 3 == 0 else case
+    case.given(sink=False)
     X, model = case.run(sink=False, rounds=case.n - 1)
     for i in range(case.n):
         terms = case.query.prefix(i + 1).terms(case.rewards.places(i + 1), case.eta)
@@ -32,7 +33,8 @@ def short_prefix_recount(draw: Draw, broken: bool) -> Iterator[Outcome]:
 def short_prefix_recount_surplus(draw: Draw, broken: bool) -> Iterator[Outcome]:
     """With N − 1 = Q(i+1) + s, u is QΔW x and the first s terms, but for the bound. Broken: Q − 1 for Q."""
     case = Rounds.drawn(draw, edge=draw.seed % 4 == 0)
-    case.given()
+    case = case.far_from_zero(draw) if draw.seed % 3 == 0 else case
+    case.given(sink=False)
     X, model = case.run(sink=False, rounds=case.n - 1)
     for i in range(case.n):
         Q, s = divmod(case.n - 1, i + 1)
@@ -47,7 +49,8 @@ def short_prefix_recount_surplus(draw: Draw, broken: bool) -> Iterator[Outcome]:
 def short_prefix_recount_twice(draw: Draw, broken: bool) -> Iterator[Outcome]:
     """Four responses, the second of them: u is 2ΔW x, but for 6ηD(…). Broken: ΔW x, as the paper says."""
     case = Rounds.drawn(draw, 4, 4, edge=draw.seed % 4 == 0)
-    case.given()
+    case = case.far_from_zero(draw) if draw.seed % 3 == 0 else case
+    case.given(sink=False)
     X, model = case.run(sink=False, rounds=3)
     step = case.query.prefix(2).step(case.rewards.places(2), case.eta)
     miss = exp(-case.g)

@@ -112,3 +112,38 @@ def sink_linear_attention_sharp(draw: Draw, broken: bool) -> Iterator[Outcome]:
     for more in (0.0, 5.0):
         error = (attended(epsilon, strength + more, 1, x, v)[i] - v.sum(0)).norm()
         yield at_most((error - limit).abs(), close, sink_rounding(epsilon, strength + more, 1, x, v))
+
+
+@twin
+def sink_linear_attention_norm(draw: Draw, broken: bool) -> Iterator[Outcome]:
+    """Weights off by E each move Σ w_j v_j by at most E Σ‖v_j‖; with = if all are off the same way, and all v_j point
+    one way. Broken: half of it."""
+    tokens, off = draw.integer(1, 6), draw.uniform(-2, 2, 6)
+    v, z = draw.normal(tokens, draw.integer(1, 4)), draw.normal(tokens)
+    w = z + (off[0] if draw.seed % 2 else off[:tokens])
+    if draw.seed % 2:
+        v = draw.uniform(0, 1, tokens, 1) * v[:1]
+    E = float((w - z).abs().max())
+    given((w - z).abs() <= E)
+    allowed = rounding(2 * tokens + 10, (w.abs() + z.abs()) @ v.norm(dim=-1))
+    yield at_most((w @ v - z @ v).norm(), (0.5 if broken else 1) * E * v.norm(dim=-1).sum(), allowed)
+
+
+@twin
+def sink_linear_attention_sharp_in_lambda(draw: Draw, broken: bool) -> Iterator[Outcome]:
+    """All products 1, all values equal, not zero: what is lost, over n e^{−λ} sinh(2ε)/ε·Σ‖v_j‖, is within δ of 1 where
+    n e^{−λ} ≤ min(1, δ/(2 cosh ε + 1)). Broken: sinh ε for sinh 2ε."""
+    x = draw.normal(draw.integer(1, 5), draw.integer(1, 4))
+    i, epsilon, close = draw.integer(0, len(x) - 1), draw.number(0.2, 2), 10 ** draw.number(-4, 0)
+    x[:, 0] = 1
+    x[i, 1:] = 0
+    v = draw.normal(1, draw.integer(1, 3)).expand(len(x), -1)
+    given(epsilon > 0, close > 0, x @ x[i] == 1, v == v[0], v.any())
+    total = float(v.norm(dim=-1).sum())
+    small = min(1.0, close / (2 * math.cosh(epsilon) + 1))
+    for size in (small, small / 10):
+        strength = math.log(len(x) / size) + 2.0**-40
+        given(len(x) * math.exp(-strength) <= small)
+        lost = (math.sinh(epsilon) / epsilon * v.sum(0) - attended(epsilon, strength, 1, x, v)[i]).norm()
+        second = len(x) * math.exp(-strength) * math.sinh((1 if broken else 2) * epsilon) / epsilon * total
+        yield at_most((lost / second - 1).abs(), close, sink_rounding(epsilon, strength, 1, x, v) / second)

@@ -151,16 +151,20 @@ def pl_smooth_descent(draw: Draw, broken: bool) -> Iterator[Outcome]:
 
 @twin
 def pl_smooth_attained(draw: Draw, broken: bool) -> Iterator[Outcome]:
-    """N = 2, x ≠ 0, y₁ ≠ y₂: along V = (y₁ − y₂)xᵀ it is Λ‖V‖² iff ‖Wx − y₁‖ = ‖Wx − y₂‖.
+    """N = 2, x ≠ 0: along V = (y₁ − y₂)xᵀ it is Λ‖V‖² iff ‖Wx − y₁‖ = ‖Wx − y₂‖; for y₁ = y₂ both hold.
 
     Broken: iff ⟨Wx, y₁⟩ = ⟨Wx, y₂⟩.
     """
     shift = (0.0, draw.number(0.2, 1), -draw.number(0.2, 1))[draw.seed % 3]
     W, x, y, order = draw_pair(draw, shift)
+    if draw.seed == 9:
+        y = y[:1].expand(2, -1)
     apart = y[order[0]] - y[order[1]]
-    if broken:  # Wx + c(y₁ − y₂), so that the products with y₁ and y₂ differ by as much as the shift asks for
+    if (
+        broken and apart.any()
+    ):  # Wx + c(y₁ − y₂), so that the products with y₁ and y₂ differ by as much as the shift asks for
         W = sending(draw, x, W @ x + (shift - (W @ x) @ apart / (apart @ apart)) * apart)
-    given(x.any(), apart.any())
+    given(x.any())
     V = torch.outer(apart, x)
     most = bounds.smoothness(2, float(apart.norm()), float(x.norm())) * V.square().sum()
     if shift == 0:
@@ -231,13 +235,13 @@ def readout_sign_uphill(draw: Draw, broken: bool) -> Iterator[Outcome]:
 
 @twin
 def readout_sign_downhill(draw: Draw, broken: bool) -> Iterator[Outcome]:
-    """0 < η ≤ 1/Λ and G ≠ 0: L(W − ηG) < L(W). Broken: η ≤ 2.1/Λ; in the valley it rises from 2/Λ on."""
+    """0 < η < 2/Λ and G ≠ 0: L(W − ηG) < L(W). Broken: η ≤ 2.1/Λ; in the valley it rises from 2/Λ on."""
     W, x, y, order = draw_valley(draw) if draw.seed % 2 else draw_sloped(draw, draw.number(0.5, 2))
     D, G = float(distances(y).max()), autograd(W, x, y, order)
     curved = bounds.smoothness(len(y), D, float(x.norm()))
-    for share in (draw.number(0.1, 1), 1 - 1e-12):
-        eta = share * (2.1 if broken else 1) / curved
-        given(distances(y) <= D, eta > 0, broken or eta * curved <= 1, G.norm() > slope_noise(W, x, y))
+    for share in (draw.number(0.05, 1), 0.95):
+        eta = share * (2.21 if broken else 2) / curved
+        given(distances(y) <= D, eta > 0, broken or eta * curved < 2, G.norm() > slope_noise(W, x, y))
         noise = step_noise(W, eta * G, x, y, eta)
         yield below(loss(W - eta * G, x, y, order) + noise, loss(W, x, y, order))
 
@@ -258,9 +262,12 @@ def readout_sign_distance(draw: Draw, broken: bool) -> Iterator[Outcome]:
 
 @twin
 def readout_sign_progress(draw: Draw, broken: bool) -> Iterator[Outcome]:
-    """‖x‖ = 1: ⟨Wx − W′x, Gx⟩ = ⟨G, W − W′⟩ ≥ L(W) − L(W′). Broken: for ‖x‖ = 1.1."""
+    """⟨G, W − W′⟩ ≥ L(W) − L(W′), and = ⟨Wx − W′x, Gx⟩ for ‖x‖ = 1. Broken: for ‖x‖ = 1.1."""
     W, x, y, order = draw_task(draw)
     W2 = W + (0.1, 2.0, 0.0)[draw.seed % 3] * draw.normal(*W.shape)
+    noise = 2 * loss_noise(W.abs() + W2.abs(), x, y) + along_noise(W, W - W2, x, y)
+    inner = autograd(W, x, y, order).mul(W - W2).sum()
+    yield at_most(loss(W, x, y, order) - loss(W2, x, y, order), inner, noise)
     x = (1.1 if broken else 1) * draw.unit(len(x))
     given(broken or is_unit(x))
     G, V = autograd(W, x, y, order), W - W2
@@ -275,13 +282,13 @@ def readout_sign_progress(draw: Draw, broken: bool) -> Iterator[Outcome]:
 
 @twin
 def readout_sign_away(draw: Draw, broken: bool) -> Iterator[Outcome]:
-    """‖x‖ = 1, L(W′) ≤ L(W), 0 < η, Gx ≠ 0: ‖Wx − W′x‖² < ‖(W + ηG)x − W′x‖². Broken: W − ηG."""
-    W, x, y, order = draw_sloped(draw)
+    """L(W′) ≤ L(W), 0 < η, Gx ≠ 0: ‖Wx − W′x‖² < ‖(W + ηG)x − W′x‖², any x. Broken: W − ηG."""
+    W, x, y, order = draw_sloped(draw, draw.number(0.5, 2))
     W2 = W + (0.1, 2.0, 0.0)[draw.seed % 3] * draw.normal(*W.shape)
     if loss(W2, x, y, order) > loss(W, x, y, order):
         W, W2 = W2, W
     G, eta = autograd(W, x, y, order), draw.number(0.01, 2)
-    given(is_unit(x), loss(W2, x, y, order) <= loss(W, x, y, order), eta > 0, (G @ x).norm() > slope_noise(W, x, y))
+    given(loss(W2, x, y, order) <= loss(W, x, y, order), eta > 0, (G @ x).norm() > slope_noise(W, x, y))
     after = W - eta * G if broken else W + eta * G
     noise = square_noise(W, W2, x, eta * G)
     yield below((W @ x - W2 @ x).square().sum() + noise, (after @ x - W2 @ x).square().sum())

@@ -98,12 +98,12 @@ def selection_output(draw: Draw, broken: bool) -> Iterator[Outcome]:
 
 @twin
 def selection_output_spaced(draw: Draw, broken: bool) -> Iterator[Outcome]:
-    """‖selected − y⁺‖ < De^{−γΔ} for gaps of Δ or more, by more than rounding. Broken: half of it."""
-    n, gamma, gap = responses(draw), draw.number(0.3, 2), gap_drawn(draw)
+    """‖selected − y⁺‖ < De^{−γΔ} for gaps of Δ or more, γ of any sign, by more than rounding. Broken: half of it."""
+    n, gamma, gap = responses(draw), draw.number(0.3, 2) if draw.seed % 3 else draw.number(-1, 0), gap_drawn(draw)
     r, tau = ladder(draw, n, gap, draw.integer(0, 1) * on_grid(draw.uniform(0, 1, n)))
     y, best = some(draw, n, tau[0]), tau[0]
     it, D = selected(draw, gamma, y, r, best), max(furthest(y, best), draw.uniform(0.1, 1))
-    given(gamma > 0, gap > 0, D > 0, spaced(gap, r), r <= r[best], (y - y[best]).norm(dim=-1) <= D)
+    given(gap > 0, D > 0, spaced(gap, r), r <= r[best], (y - y[best]).norm(dim=-1) <= D)
     yield below(it.off.norm(dim=-1) + it.allowed, (0.5 if broken else 1) * D * math.exp(-gamma * gap))
 
 
@@ -122,16 +122,16 @@ def selection_output_sharp(draw: Draw, broken: bool) -> Iterator[Outcome]:
 
 @twin
 def selection_temperature(draw: Draw, broken: bool) -> Iterator[Outcome]:
-    """‖selected − y⁺‖ ≤ ε if γ ≥ max(0, log((N−1)(D/ε−1))/Δ); mostly with =. Broken: without the factor N−1."""
-    n, gap = responses(draw, 2), gap_drawn(draw)
+    """‖selected − y⁺‖ ≤ ε if γ ≥ max(0, log((N−1)(D/ε−1))/Δ); mostly with =, N = 1 too. Broken: without N−1."""
+    n, gap = responses(draw), gap_drawn(draw)
     r, won = led(draw, n, gap, tied=True)
     best = int(won.nonzero())
     y = some(draw, n, best)
-    D = furthest(y, best)
+    D = furthest(y, best) + (1 if n == 1 else 0)
     eps = draw.number(0.02, 0.9) * D
     least = max(0.0, float(torch.log((1 if broken else n - 1) * (D / eps - 1)) / gap))
     gamma = least + draw.integer(0, 2) // 2 * draw.number(0, 1)
-    given(n > 1, gap > 0, eps > 0, eps < D, least <= gamma)
+    given(gap > 0, eps > 0, eps < D, least <= gamma)
     given(r[~won] + gap <= r[best], (y - y[best]).norm(dim=-1) <= D)
     it = selected(draw, gamma, y, r, best)
     conditioned = rounding(4 * D / (D - eps), eps)  # of the logarithm of D/ε − 1
@@ -165,25 +165,25 @@ def selection_temperature_decreasing(draw: Draw, broken: bool) -> Iterator[Outco
 def selection_temperature_smallest(draw: Draw, broken: bool) -> Iterator[Outcome]:
     """For losers tied at one point at distance D, and γ ≥ 0: error ≤ ε iff γ ≥ max(0, log((N−1)(D/ε−1))/Δ).
 
-    At γ a millionth above the threshold or below. Broken: N for N−1.
+    At γ a millionth above the threshold or below; one response too, where it is 0. Broken: N for N−1.
     """
-    n, gap = responses(draw, 2), gap_drawn(draw)
+    n, gap = responses(draw), gap_drawn(draw)
     r, won = led(draw, n, gap, tied=True)
     best = int(won.nonzero())
     y = poles(draw, n, best)
-    D = furthest(y, best)
+    D = furthest(y, best) + (1 if n == 1 else 0)  # for one response p is any point
     eps = draw.number(0.02, 0.9) * D
     least, claimed = [float(torch.log(m * (D / eps - 1)) / gap) for m in (n - 1, n if broken else n - 1)]
     gamma = max(0.0, least + (1e-6 if draw.integer(0, 1) else -1e-6))
     it = selected(draw, gamma, y, r, best)
-    given(n > 1, gap > 0, eps > 0, eps < D, gamma >= 0, r[~won] == r[best] - gap, y[~won] == y[~won][:1])
+    given(gap > 0, eps > 0, eps < D, gamma >= 0, r[~won] == r[best] - gap, y[~won] == y[~won][:1])
     given((y - y[best]).norm(dim=-1)[~won] == D, (it.off.norm(dim=-1) - eps).abs() > it.allowed)
     yield holds((it.off.norm(dim=-1) <= eps) == (max(0.0, claimed) <= gamma))
 
 
 @twin
 def selection_temperature_free_of_n(draw: Draw, broken: bool) -> Iterator[Outcome]:
-    """γ ≥ log(D/ε)/Δ: Dξ ≤ ε, equal at the least γ; and ‖selected − y⁺‖ < ε for gaps of Δ or more and γ > 0.
+    """γ ≥ log(D/ε)/Δ, of any sign: Dξ ≤ ε, equal at the least γ; and ‖selected − y⁺‖ < ε for gaps of Δ or more.
 
     Broken: if γ ≥ log(D/(2ε))/Δ.
     """
@@ -193,14 +193,15 @@ def selection_temperature_free_of_n(draw: Draw, broken: bool) -> Iterator[Outcom
     D = float(max(furthest(y, best), draw.uniform(0.1, 1)))
     eps = draw.number(0.02, 1.5) * D
     least = math.log(D / ((2 if broken else 1) * eps)) / gap
-    given(gap > 0, eps > 0, D > 0)
+    given(gap > 0, eps > 0)
     for gamma in (least, least + draw.number(0, 2)):
         # a quotient, a logarithm, a quotient, a product, exp, a product: 2 and the size of log each, but once for D
         allowed = rounding(8 + 4 * abs(gamma * gap), eps)
         yield at_most(D * math.exp(-gamma * gap), eps, allowed)
-    gamma = least if least > 0 else draw.number(0.01, 1)
-    given(gamma > 0, least <= gamma, spaced(gap, r), r <= r[best], (y - y[best]).norm(dim=-1) <= D)
-    it = selected(draw, gamma, y, r, best)
+    given(spaced(gap, r), r <= r[best], (y - y[best]).norm(dim=-1) <= D)
+    it = selected(draw, least, y, r, best)
+    yield below(it.off.norm(dim=-1) + it.allowed, eps)
+    it = selected(draw, draw.number(-1, 1), y[best].expand_as(y), r, best)  # D = 0, any γ
     yield below(it.off.norm(dim=-1) + it.allowed, eps)
 
 
