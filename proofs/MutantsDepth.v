@@ -13,7 +13,7 @@ Open Scope R_scope.
 
 (* ── Numbers ────────────────────────────────────────────────────────────────────────────────── *)
 
-(* Mutant of constant_depth_slots: a position that is not one-hot *)
+(* Mutant of constant_depth_slots: an entry of the position between 0 and 1 *)
 Lemma not_slots_for_every_position : ~ (forall low high r p : R,
   low <= r <= high -> 0 <= p <= 1 ->
   relu (r + (high - low) * p - high) = if Req_EM_T p 1 then r - low else 0).
@@ -35,7 +35,7 @@ Qed.
 
 (* ── Two responses ──────────────────────────────────────────────────────────────────────────── *)
 
-(* Mutant of constant_depth_broadcast: rewards above the range *)
+(* Mutant of constant_depth_broadcast: rewards that may be above the range *)
 Lemma not_broadcast_above_the_range : ~ (forall (dx dy N : nat) (W : mat dy dx)
     (η Δ low high C : R),
   0 < Δ ->
@@ -115,6 +115,19 @@ Proof.
 case: k => [|[|//]] _; rewrite /field_crowd Rminus_0_r Ropp_0 exp_0 /share /=; lra.
 Qed.
 
+(* Mutant of constant_depth_ranks: a token marks itself too (the marks alone) *)
+Lemma not_its_own_mark : ~ (forall (dx dy N : nat) (W : mat dy dx) (η Δ low high C : R), 0 < Δ ->
+  forall (x : vec 'I_dx) (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (σ τ : {perm 'I_N}),
+  spaced (3 / 4 * Δ) r -> (forall j, low <= r j <= high) -> ranks r τ ->
+  let two y r := run full (take 2 (cd_blocks N W η Δ low high C)) (cd_prompt x y r) in
+  forall k l : 'I_N, two y r (τ k) Cd.m (τ l) = if (l <= k)%N then 1 else 0).
+Proof.
+move/(_ _ _ _ (M1 0) 1 1 0 1 0 Rlt_0_1 (V1 1) ends _ id2 id2 ends_gaps r01 ranks_ends) => H.
+have [_ [_ [mark _]]] := @constant_depth_ranks _ _ _ (M1 0) 1 1 0 1 0 Rlt_0_1 (V1 1) ends _ id2 id2
+  ends_gaps r01 ranks_ends.
+by have := mark ord0 ord0; rewrite (H ord0 ord0) /=; lra.
+Qed.
+
 (* Mutant of constant_depth_own_rank: D the radius, not the diameter *)
 Lemma not_own_rank_in_the_radius : ~ (forall (dx dy N : nat) (W : mat dy dx)
     (η Δ low high spread_Z D C : R),
@@ -135,7 +148,7 @@ rewrite -[(_ - _)%V]/(V1 (2 * / 2 - 1 - pair 1 (- 1) ord_max)) vnorm_1 pair_1 /=
 by rewrite Rabs_pos_eq; lra.
 Qed.
 
-(* Mutant of constant_depth: half of it *)
+(* Mutant of constant_depth: half the bound, η for 2η *)
 Lemma not_constant_depth_halved : ~ (forall (dx dy N : nat) (W : mat dy dx)
     (η Δ low high spread_Z D C : R),
   0 <= η -> 0 < Δ ->
@@ -151,6 +164,29 @@ Proof.
 move/(_ _ _ _ (M1 0) 1 1 0 1 0 2 0 Rle_0_1 Rlt_0_1 (V1 1) _ _ id2 ord0 (unit_query ends_in_class)
   ends_gaps r01 ranks_ends ends_scores ends_spread).
 cbv zeta; rewrite error_ends left_over_0 sum_two !crowd_ends //=; lra.
+Qed.
+
+(* Mutant of constant_depth_norm: half the bound, η for 2η (the last part alone) *)
+Lemma not_half_the_means : ~ (forall (dx dy N : nat) (W : mat dy dx) (η Δ low high C : R),
+  0 <= η -> 0 < Δ ->
+  forall (x : vec 'I_dx) (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (τ : {perm 'I_N}) (i : 'I_N),
+  ‖x‖ = 1 -> spaced (3 / 4 * Δ) r -> (forall j, low <= r j <= high) ->
+  let X := run full (cd_blocks N W η Δ low high C) (cd_prompt x y r) in
+  let z := (X i Cd.u - ((- η) *: gradient W x y τ) *v x)%V in
+  ‖z‖ <= η * ∑_k ‖X (τ k) Cd.mean - tail_mean W x y τ k‖).
+Proof.
+(* Without a mask, C = 0, the error is 2, and the last mean 0 for −1. *)
+move/(_ _ _ _ (M1 0) 1 1 0 1 0 Rle_0_1 Rlt_0_1 (V1 1) ends _ id2 ord0 (unit_query ends_in_class)
+  ends_gaps r01); cbv zeta.
+rewrite error_ends sum_two !perm1 mean_ends left_over_0.
+have -> : run full (cd_blocks 2 (M1 0) 1 1 0 1 0) (cd_prompt (V1 1) ends (pair 1 0)) ord0 Cd.mean
+    = V1 0.
+  by rewrite cd_run ?/cd_state ?means_ends //; [exact: Rlt_0_1|exact: ends_gaps|exact: r01].
+have [-> _] := @pl_last_term _ _ _ (M1 0) (V1 1) ends id2 ord_max 0 erefl.
+rewrite /id2 /ends tail_mean_two; last by ring.
+rewrite perm1 -[(V1 0 - V1 _)%V]/(V1 (0 - (1 + - 1) / 2)).
+rewrite -[(V1 _ - two _ _ _)%V]/(V1 (2 * / 2 - 1 - pair 1 (- 1) ord_max)) !vnorm_1 pair_1.
+by split_Rabs; lra.
 Qed.
 
 (* Mutant of constant_depth_mask: C for twice the tolerance *)

@@ -76,7 +76,7 @@ move/(_ 0%N 0%N 0 1 1 0 _ X ord0 ord0 ord_max Rle_0_1 erefl erefl erefl le).
 by rewrite !elimination_step_winner_logit // /X /holds pair_0 pair_1; lra.
 Qed.
 
-(* Mutant of elimination_step_behind: a negative γ *)
+(* Mutant of elimination_step_behind: γ may be negative *)
 Lemma not_behind_below_zero : ~ (forall (dx dy : nat) (η γ Δ spread : R) (T : finType)
     (X : T -> token (el_stream dx dy)) (i live out : T),
   X i El.one ord0 = 1 -> X live El.flag ord0 = 0 -> X out El.flag ord0 = 1 ->
@@ -151,14 +151,14 @@ move/(_ _ _ _ 0 0 (holds (- (3 / 4)) 0 (- / 4)) Rlt_0_1 erefl near) => H.
 by have := H ltac:(rewrite /holds; lra); rewrite flag_1; cut.
 Qed.
 
-(* Mutant of elimination_step_mean_needed: r at most the spread above r⁺, as above any mean *)
+(* Mutant of elimination_step_mean_needed: r at most the spread above r⁺, not above m *)
 Lemma not_moved_above_a_mean : ~ (forall (dx dy : nat) (Δ spread m : R),
   0 < Δ ->
   exists e : token (el_stream dx dy),
   e El.flag ord0 = 1 /\ Rabs (e El.top ord0 - m) <= Δ / 4 /\ e El.r ord0 - e El.top ord0 <= spread
   /\ feed (eliminate dx dy Δ (3 / 2 + 2 * spread / Δ)) e El.flag ord0 = 3 / 2).
 Proof.
-move/(_ 0%N 0%N 1 0 0 Rlt_0_1) => [e [f1 [_ [le]]]]; rewrite feed_flag; last exact: R1_neq_R0.
+move/(_ 0%N 0%N 1 1 0 Rlt_0_1) => [e [f1 [_ [le]]]]; rewrite feed_flag; last exact: R1_neq_R0.
 by rewrite f1 (clip_flagged Rlt_0_1 le (Rle_refl _)); lra.
 Qed.
 
@@ -169,11 +169,11 @@ Lemma not_moved_by_half_the_error : ~ (forall (dx dy : nat) (Δ spread m : R),
   e El.flag ord0 = 1 /\ Rabs (e El.top ord0 - m) <= Δ / 8 /\ e El.r ord0 <= m + spread
   /\ feed (eliminate dx dy Δ (3 / 2 + 2 * spread / Δ)) e El.flag ord0 = 3 / 2).
 Proof.
-move/(_ 0%N 0%N 1 0 0 Rlt_0_1) => [e [f1 [near [le]]]]; rewrite feed_flag; last exact: R1_neq_R0.
+move/(_ 0%N 0%N 1 1 0 Rlt_0_1) => [e [f1 [near [le]]]]; rewrite feed_flag; last exact: R1_neq_R0.
 rewrite f1 clip_between clip_atE; last exact: R1_neq_R0.
 move: near le; move: (e El.top ord0) (e El.r ord0) => t r near le.
 have {}near : - (1 / 8) <= t by move: near; split_Rabs; lra.
-by rewrite /Rdiv Rinv_1 !Rmult_1_r Rmult_0_r Rplus_0_r; cut.
+by rewrite /Rdiv Rinv_1 !Rmult_1_r; cut.
 Qed.
 
 (* Mutant of elimination_step_reset: the flags are reset *)
@@ -183,7 +183,7 @@ Proof. by move/(_ _ _ 1 0 (holds 0 1 0)); rewrite flag_1; cut. Qed.
 
 (* ── Where the clipped step breaks ──────────────────────────────────────────────────────────── *)
 
-(* Mutant of elimination_needs_gap_runner_up: 1 for 2 *)
+(* Mutant of elimination_needs_gap_runner_up: the slope 1/Δ, not 2/Δ *)
 Lemma not_runner_up_at_half_the_slope : ~ (forall (dx dy : nat) (Δ B Δ1 : R)
     (e : token (el_stream dx dy)),
   0 < Δ -> e El.flag ord0 = 0 -> e El.r ord0 = e El.top ord0 - Δ1 ->
@@ -193,7 +193,7 @@ move/(_ _ _ _ 0 1 (holds (0 - 1) 0 0) Rlt_0_1 erefl erefl); rewrite flag_1.
 by rewrite /Rdiv Rinv_1; cut.
 Qed.
 
-(* Mutant of elimination_needs_gap_runner_up: not cut off *)
+(* Mutant of elimination_needs_gap_runner_up: not cut off at 0 and 1 *)
 Lemma not_runner_up_uncut : ~ (forall (dx dy : nat) (Δ B Δ1 : R) (e : token (el_stream dx dy)),
   0 < Δ -> e El.flag ord0 = 0 -> e El.r ord0 = e El.top ord0 - Δ1 ->
   feed (eliminate dx dy Δ B) e El.flag ord0 = 3 / 2 - 2 * Δ1 / Δ).

@@ -59,7 +59,7 @@ rewrite -[(_ - _)%V]/(V1 (- 1 - 1)) vnorm_1 (_ : - 1 - 1 = - (2)); last by lra.
 by rewrite Rabs_Ropp Rabs_pos_eq; lra.
 Qed.
 
-(* Mutant of selection_temperature_smallest: without the −1 *)
+(* Mutant of selection_temperature_smallest: D/ε for D/ε − 1 *)
 Lemma not_smallest_without_one : ~ (forall (dx dy N : nat) (γ Δ D ε : R) (x : vec 'I_dx)
     (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (p : vec 'I_dy) (best i : 'I_N),
   0 < Δ -> 0 < ε < D -> 0 <= γ ->
@@ -305,9 +305,14 @@ Lemma not_weights_of_every_place : ~ (forall (dx dy n : nat) (W : mat dy dx) (x 
     (y : 'I_n.+1 -> vec 'I_dy) (τ : {perm 'I_n.+1}) (i j k : 'I_n.+1),
   beta_attention W x y i (τ j) = beta (fun l => score W x (y l)) τ k j).
 Proof.
-move/(_ _ _ _ (M1 0) (V1 1) (two 0 1) 1%g ord0 ord0 ord_max).
-rewrite perm1 beta_zero_one {1}/beta /= exp_0; have := exp_m1; move: (exp _) => e e01.
-by have := Rdiv_lt_0_compat 1 (1 + e); lra.
+(* the response in the last place: with the other it gets less than all, alone it gets all *)
+move/(_ _ _ _ (M1 0) (V1 1) (two 0 1) 1%g ord0 ord_max ord_max).
+rewrite perm1 beta_zero_one pair_1 {1}/beta /= big_mkcond sum_two /= perm1 Rplus_0_l.
+set s := exp (score _ _ _); have s0 : 0 < s by exact: exp_pos.
+have -> : s / s = 1 by field; lra.
+have := exp_m1; move: (exp _) => e e01.
+have : e / (1 + e) * (1 + e) = e by field; lra.
+by move=> + E; rewrite E; lra.
 Qed.
 
 (* Mutant of beta_head_first_place: by response, not by place *)
@@ -362,7 +367,7 @@ move/(_ _ _ (M1 1)) => /= [_ [/(_ ord0 ord0) + _]]; rewrite /= /identity eqxx.
 by rewrite !big_cons big_nil !sum_ord1 /zero /M1; lra.
 Qed.
 
-(* Mutant of beta_head_width: keys as wide as the responses *)
+(* Mutant of beta_head_width: keys as wide as the responses, d_y (the width alone) *)
 Lemma not_as_wide_as_the_responses : ~ (forall (dx dy : nat) (W : mat dy dx),
   (\sum_(k <- rows (fi_keys dy)) width k = dy)%N).
 Proof. by move/(_ _ _ (M1 1)); rewrite !big_cons big_nil. Qed.

@@ -72,7 +72,7 @@ rewrite /transform_by /attend_by /= !big_cons !big_nil; blocks.
 rewrite !sum_two pair_0 pair_1; blocks; rewrite /X; lra.
 Qed.
 
-(* Mutant of nope_needs_a_start_depth: one token apart, a start token *)
+(* Mutant of nope_needs_a_start_depth: one token, the start, may differ from the others *)
 Lemma not_alike_behind_a_start : ~ (forall (T : finType) (S : stream)
     (bs : list (weighting T S * block S)) (X : T -> token S) (start : T),
   (forall b, List.In b bs -> forall h X i, ∑_j b.1 h X i j = 1) ->
@@ -213,7 +213,7 @@ pose z j := mask_γ 10 1 * down j; have : softmax z ord_max < softmax z mid.
 move: (softmax _ _) (softmax _ _) => u v; rewrite /mask_c /mask_γ /down /=; lra.
 Qed.
 
-(* Mutant of mask_selection: no requirement on g *)
+(* Mutant of mask_selection: no requirement on g (the first part alone) *)
 Lemma not_selected_for_every_g :
   ~ (forall (dx dy N : nat) (W : mat dy dx) (η g Δ spread C : R),
   let γ := mask_γ g Δ in let c := mask_c g Δ spread in
@@ -221,7 +221,6 @@ Lemma not_selected_for_every_g :
   forall (x : vec 'I_dx) (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (low : R)
     (i : 'I_N) (τ : {perm 'I_i.+1}) (k : 'I_i.+1),
   spaced Δ r -> (forall j, low <= r j <= low + spread) -> ranks (prefix (ltn_ord i) r) τ ->
-  (k.+1 < N)%N ->
   let X K := run causal (nseq K (printed_block N W η γ c C)) (masked_prompt x y r) in
   let seen := widen_ord (ltn_ord i) in
   1 - 5 / 2 * exp (- g) <= attention causal (ca_winner dx dy N η γ c 0) (X k) i (seen (τ k))).
@@ -233,7 +232,7 @@ have δ0 : 0 < δ.
   by apply: softmax_lt; rewrite /z /down /mask_γ /=; lra.
 have s2 : 2 <= 2 + / δ by have := Rinv_0_lt_compat _ δ0; lra.
 move/(_ 0%N 0%N 3%N vzero 0 10 1 (2 + / δ) 0 ltac:(lra) Rlt_0_1 vzero (fun _ => vzero) _ _
-  ord_max 1%g mid down_spaced (down_range s2) down_ranked isT).
+  ord_max 1%g mid down_spaced (down_range s2) down_ranked).
 cbv zeta; rewrite perm1 seen_last -[attention _ _ _ _]/(softmax_on _ _) last_weights.
 have := exp_10; suff : forall X, X mid <= X ord_max -> softmax X mid <= / 2.
   move=> half e; apply: Rlt_not_le; apply: Rle_lt_trans (half _ _) _; last by lra.
@@ -280,7 +279,7 @@ Definition started (r : R) (j : 'I_2) : token (ca_stream 1 1 1) :=
   if j == ord0 then start_token
   else ca_token (V1 0) (V1 0) 0 r 0 (V1 1) (V1 0) vzero.
 
-(* Mutant of stop_sink_winner_margins: a negative γ *)
+(* Mutant of stop_sink_winner_margins: γ may be negative *)
 Lemma not_margins_below_zero : ~ (forall (dx dy N : nat) (η γ c low high : R),
   let σ := stop_logit (γ * low) (γ * high) c in
   forall (T : finType) (X : T -> token (ca_stream dx dy N)) (start i j : T),
@@ -290,14 +289,14 @@ Lemma not_margins_below_zero : ~ (forall (dx dy N : nat) (η γ c low high : R),
   (⟨X i Ca.m, X j Ca.p⟩ = 0 -> z start + (c - γ * (high - low)) / 2 <= z j)
   /\ (⟨X i Ca.m, X j Ca.p⟩ = 1 -> z j + (c - γ * (high - low)) / 2 <= z start)).
 Proof.
-(* Rewards 0 to 1, and γ = −1. *)
+(* Rewards 0 to 1, γ = −1 and c = 2. *)
 have r1 : 0 <= started 1 ord_max Ca.r ord0 <= 1 by rewrite /started /=; lra.
-move/(_ _ _ _ 0 (- 1) 0 0 1 _ _ ord0 ord_max ord_max erefl erefl erefl r1) => [+ _].
+move/(_ _ _ _ 0 (- 1) 2 0 1 _ _ ord0 ord_max ord_max erefl erefl erefl r1) => [+ _].
 rewrite !ca_winner_logit //= !dot_1 => /(_ ltac:(lra)).
 by rewrite /started /stop_logit /=; lra.
 Qed.
 
-(* Mutant of stop_sink_field_margins: strictly more *)
+(* Mutant of stop_sink_field_margins: strictly more (of a response that is not recorded) *)
 Lemma not_margins_strictly :
   ~ (forall (dx dy N : nat) (W : mat dy dx) (η C low high : R),
   let σ := stop_logit low high C in
@@ -333,7 +332,7 @@ Proof. by rewrite vnorm_1 Rabs_R0; lra. Qed.
 Lemma low_reduced (j : 'I_1) : reduced (M1 0) (V1 0) (V1 0) <= 0.
 Proof. by rewrite /reduced mulmv_1 dot_1 sqnorm_1; lra. Qed.
 
-(* Mutant of stop_sink_absorbs: the response itself not yet taken *)
+(* Mutant of stop_sink_absorbs: the response itself not yet taken (the winner's weight alone) *)
 Lemma not_absorbed_before_the_last : ~ (forall (dx dy N : nat) (W : mat dy dx)
     (η γ c C low high low_Z high_Z D : R),
   0 <= η -> 0 <= γ ->
@@ -353,7 +352,7 @@ cbv zeta; rewrite start_misses; apply: Rlt_not_le; apply: share_lt.
 by rewrite Rmult_1_l; apply: exp_increasing; rewrite /V1; lra.
 Qed.
 
-(* Mutant of stop_sink_absorbs: the whole margin, not half of it *)
+(* Mutant of stop_sink_absorbs: the whole margin, not half of it (the winner's weight alone) *)
 Lemma not_absorbed_by_the_whole_margin : ~ (forall (dx dy N : nat) (W : mat dy dx)
     (η γ c C low high low_Z high_Z D : R),
   0 <= η -> 0 <= γ ->

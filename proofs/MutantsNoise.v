@@ -52,7 +52,7 @@ have -> : (comb (pair 1 (1 - 1)) ends - comb (pair 0 (1 - 0)) ends)%V = V1 2.
 by rewrite vnorm_1; split_Rabs; lra.
 Qed.
 
-(* Mutant of noise_kendall_swap: the tail mean at k changes, not that at l *)
+(* Mutant of noise_kendall_swap: the tail mean at k changes, not that at l (the means alone) *)
 Lemma not_the_first_of_two_tails : ~ (forall (m n N : nat) (W : mat m n) (x : vec 'I_n)
     (y : 'I_N -> vec 'I_m) (τ : {perm 'I_N}) (k l : 'I_N),
   ‖x‖ = 1 -> l = k.+1 :> nat ->
@@ -66,21 +66,6 @@ rewrite !tail_mean_last // swap2E tpermR perm1 => /(f_equal (fun v => v ord0)).
 by rewrite /ends /two /V1 pair_0 pair_1; lra.
 Qed.
 
-(* Mutant of noise_kendall: at most N − 2 steps, not N − 1 *)
-Lemma not_with_one_tail_less : ~ (forall (m n N : nat) (η D : R) (W : mat m n) (x : vec 'I_n)
-    (y : 'I_N -> vec 'I_m) (τ τ' : {perm 'I_N}),
-  ‖x‖ = 1 -> 0 <= η -> (forall i j, ‖y i - y j‖ <= D) ->
-  ‖ranked_step η W x y τ - ranked_step η W x y τ'‖
-  <= 2 * η * D * INR (minn (kendall τ τ') (N - 2))).
-Proof.
-move/(_ _ _ _ 1 2 (M1 0) (V1 1) ends id2 swap2 x1 Rle_0_1 ends_spread).
-have far : ‖ends (id2 ord0) - ends (id2 ord_max)‖ = 2.
-  by rewrite !perm1 -[(_ - _)%V]/(V1 (1 - - (1))) vnorm_1; split_Rabs; lra.
-have [_ ->] := noise_kendall_attained (M1 0) x1 Rle_0_1 (erefl : ord_max = (@ord0 1).+1 :> nat)
-  erefl far.
-by rewrite minn0 /=; lra.
-Qed.
-
 (* Two responses, of which the better has the score −1 and the other 0. *)
 Lemma scores_differ : softmax (fun j => score (M1 0) (V1 1) (two 1 0 j)) ord0
   <> softmax (fun j => score (M1 0) (V1 1) (two 1 0 j)) ord_max.
@@ -91,7 +76,7 @@ have S0 : 0 < S by apply: Rplus_lt_0_compat; exact: exp_pos.
 by move/(Rmult_eq_reg_r _ _ _)/(_ (Rinv_neq_0_compat _ (Rgt_not_eq _ _ S0)))/exp_inv; lra.
 Qed.
 
-(* Mutant of noise_kendall_first_place: the last place *)
+(* Mutant of noise_kendall_first_place: the last place, not the first (the probability alone) *)
 Lemma not_softmax_in_the_last_place : ~ (forall (m n N : nat) (W : mat m n) (x : vec 'I_n)
     (y : 'I_N.+1 -> vec 'I_m),
   let s j := score W x (y j) in
@@ -207,6 +192,24 @@ rewrite !(@tail_mean_last _ _ _ _ _ _ _ ord_max) //.
 by rewrite (@tail_mean_first _ _ _ _ _ _ τ σ) // /V1 /z; ring.
 Qed.
 
+(* Mutant of noise_kendall: at most N − 2 steps, not N − 1 (the bound alone) *)
+Lemma not_with_one_tail_less : ~ (forall (m n N : nat) (η D : R) (W : mat m n) (x : vec 'I_n)
+    (y : 'I_N -> vec 'I_m) (τ τ' : {perm 'I_N}),
+  ‖x‖ = 1 -> 0 <= η -> (forall i j, ‖y i - y j‖ <= D) ->
+  ‖ranked_step η W x y τ - ranked_step η W x y τ'‖
+  <= 2 * η * D * INR (minn (kendall τ τ') (N - 2))).
+Proof.
+(* the first and the last of 1, 1, −1 exchanged: 6 > 4 *)
+have := @unit_trio 1 1 (- (1)) ltac:(ring) ltac:(ring) ltac:(ring).
+have := @spread_trio 1 1 (- (1)) ltac:(ring) ltac:(ring) ltac:(ring).
+set y := trio _ _ _ => yD y1.
+move/(_ _ _ _ 1 2 (M1 0) (V1 1) y id3 (tperm ord0 ord_max) x1 Rle_0_1 yD); rewrite steps_trio //.
+rewrite !perm1 tpermR tpermD // /y /trio /V1 /=.
+have : INR (minn (kendall id3 (tperm ord0 ord_max)) (3 - 2)) <= 1.
+  by rewrite -[1]/(INR 1); apply: le_INR; apply/leP; exact: geq_minr.
+by move: (INR _) => k k1; split_Rabs; lra.
+Qed.
+
 (* Mutant of noise_kendall_one_swap: any two places, not only neighbours *)
 Lemma not_one_swap_of_any_places : ~ (forall (m n N : nat) (η D : R) (W : mat m n) (x : vec 'I_n)
     (y : 'I_N -> vec 'I_m) (τ : {perm 'I_N}) (k l : 'I_N),
@@ -221,7 +224,7 @@ move/(_ _ _ _ 1 2 (M1 0) (V1 1) y id3 ord0 ord_max x1 Rle_0_1 yD); rewrite steps
 by rewrite /swapped mulg1 !perm1 tpermR tpermD // /y /trio /V1 /=; split_Rabs; lra.
 Qed.
 
-(* Mutant of noise_kendall_attained: any two neighbours, not only the last *)
+(* Mutant of noise_kendall_attained: any two neighbours, not only the last two *)
 Lemma not_attained_by_any_neighbours : ~ (forall (m n N : nat) (η D : R) (W : mat m n)
     (x : vec 'I_n) (y : 'I_N -> vec 'I_m) (τ : {perm 'I_N}) (k l : 'I_N),
   ‖x‖ = 1 -> 0 <= η -> l = k.+1 :> nat -> ‖y (τ k) - y (τ l)‖ = D ->

@@ -5,7 +5,8 @@ From mathcomp Require Import all_ssreflect fingroup perm.
 From Icalign Require Import Sums Vectors Rankings LogSumExp AlignmentTask GradientStep OnlineLoss.
 From Icalign Require Import Weights Spacing Transformer BlockErrors Mutants.
 From Icalign Require Import SinkPairs SinkAttention Elsewhere NoiseLone MaskedBlock Mask.
-From Icalign Require Import DepthBlocks Depth OwnTerms StartMarks Turns Dpo DpoBlocks.
+From Icalign Require Import DepthBlocks Depth OwnTerms StartMarks Turns.
+From Icalign Require Import MutantsStep MutantsReadout MutantsBlocks.
 
 Set Implicit Arguments.
 Unset Strict Implicit.
@@ -66,7 +67,7 @@ have : (1 + 1 / a) / (1 + a + 1 ^ 2) <= 3 / 8.
 by split_Rabs; lra.
 Qed.
 
-(* Mutant of mask_selection_mask_error: a round adds nothing *)
+(* Mutant of mask_selection_mask_error: a round adds no error *)
 Lemma not_a_perfect_round : ~ (forall (dx dy N : nat) (W : mat dy dx) (η g Δ spread C : R),
   let γ := mask_γ g Δ in let c := mask_c g Δ spread in
   0 < g -> 0 < Δ -> 5 / 2 * (INR N - 1) * c * exp (- g) <= 1 ->
@@ -108,7 +109,7 @@ rewrite Rplus_0_l !Rminus_0_r Rabs_R0; move: (softmax z ord_max) => a a0.
 by rewrite Rabs_pos_eq; lra.
 Qed.
 
-(* Mutant of constant_depth_norm: with no direction at all *)
+(* Mutant of constant_depth_norm: responses without dimension too (the first part alone) *)
 Lemma not_without_directions : ~ (forall (dx dy N : nat) (W : mat dy dx) (η Δ low high C : R),
   0 <= η -> 0 < Δ ->
   forall (x : vec 'I_dx) (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (τ : {perm 'I_N}) (i : 'I_N),
@@ -125,23 +126,7 @@ have flat (v : vec 'I_0) : ‖v‖ = 0 by rewrite /vnorm /sqnorm /dot big_ord0 s
 by move/(_ (fun v v1 => False_ind _ ltac:(by rewrite flat in v1; lra))); rewrite flat; lra.
 Qed.
 
-(* Mutant of constant_depth_ranks: a token marks itself too *)
-Lemma not_its_own_mark : ~ (forall (dx dy N : nat) (W : mat dy dx) (η Δ low high C : R), 0 < Δ ->
-  forall (x : vec 'I_dx) (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (σ τ : {perm 'I_N}),
-  spaced (3 / 4 * Δ) r -> (forall j, low <= r j <= high) -> ranks r τ ->
-  let two y r := run full (take 2 (cd_blocks N W η Δ low high C)) (cd_prompt x y r) in
-  forall k l : 'I_N, two y r (τ k) Cd.m (τ l) = if (l <= k)%N then 1 else 0).
-Proof.
-move/(_ 0%N 0%N 1%N vzero 0 1 0 0 0 Rlt_0_1 vzero (fun _ => vzero) (fun _ => 0) 1%g 1%g) => H.
-have apart : spaced (3 / 4 * 1) (fun _ : 'I_1 => 0) by move=> j l; rewrite !ord1 eqxx.
-have flat (j : 'I_1) : 0 <= (fun _ : 'I_1 => 0) j <= 0 by lra.
-have ranked : ranks (fun _ : 'I_1 => 0) 1%g by move=> k l; rewrite !ord1 ltnn.
-have [_ [_ [mark _]]] := @constant_depth_ranks 0 0 1 vzero 0 1 0 0 0 Rlt_0_1 vzero (fun _ => vzero)
-  (fun _ => 0) 1%g 1%g apart flat ranked.
-by have := mark ord0 ord0; rewrite (H apart flat ranked ord0 ord0) /=; lra.
-Qed.
-
-(* Mutant of noise_kendall_lone: the same distance from every place *)
+(* Mutant of noise_kendall_lone: the distance n from every place (the distance alone) *)
 Lemma not_equally_far : ~ (forall (m n d : nat) (W : mat m d) (x : vec 'I_d)
     (y : 'I_n.+1 -> vec 'I_m) (ρ : {perm 'I_n}) (lone a : 'I_n.+1) (p : vec 'I_m),
   (forall j, j != lone -> y j = p) ->
@@ -151,7 +136,7 @@ move/(_ 0%N 1%N 0%N vzero vzero (fun _ => vzero) 1%g ord0 ord_max vzero (fun _ _
 by rewrite lone_kendall.
 Qed.
 
-(* Mutant of noise_kendall_nearly: place a with the others *)
+(* Mutant of noise_kendall_nearly: place a counted with those after it (the first part alone) *)
 Lemma not_one_tail_more : ~ (forall (m n d : nat) (x : vec 'I_d) (y : 'I_n.+1 -> vec 'I_m)
     (ρ : {perm 'I_n}) (lone a : 'I_n.+1) (p : vec 'I_m) (η D : R),
   (forall j, j != lone -> y j = p) -> ‖y lone - p‖ = D -> 0 < D -> ‖x‖ = 1 -> 0 < η -> (a < n)%N ->
@@ -177,7 +162,7 @@ have : 0 < 1 * exp s / (exp s + 1).
 by lra.
 Qed.
 
-(* Mutant of nope_needs_a_start_rewards: numbers within Δ/2 *)
+(* Mutant of nope_needs_a_start_rewards: numbers within Δ/2, not Δ/4 (the second part alone) *)
 Lemma not_marked_within_half : ~ (forall (Δ : R) (e : token sm_stream),
   0 < Δ -> e Sm.one ord0 = 1 -> e Sm.b ord0 = 0 ->
   forall best worst high low,
@@ -194,7 +179,7 @@ have [one _] := @nope_needs_a_start_rewards 1 e Rlt_0_1 erefl erefl.
 by have := H h1 h2 h3 h4; rewrite one //; lra.
 Qed.
 
-(* Mutant of nope_needs_a_start_marks: all tokens but the first *)
+(* Mutant of nope_needs_a_start_marks: all tokens marked but the first (the marks alone) *)
 Lemma not_all_but_the_first : ~ (forall (N : nat) (γ Δ spread : R),
   0 < Δ -> ln (4 * (INR N - 1) * spread / Δ) / Δ <= γ ->
   forall (r : 'I_N -> R) (low : R) (i : 'I_N),
@@ -202,53 +187,10 @@ Lemma not_all_but_the_first : ~ (forall (N : nat) (γ Δ spread : R),
   run causal [:: mark_block γ Δ] (unmarked_prompt r) i Sm.b ord0
   = if i == 0%N :> nat then 0 else 1).
 Proof.
-set γ := ln (4 * (INR 1 - 1) * 0 / 1) / 1.
-move/(_ 1%N γ 1 0 Rlt_0_1 (Rle_refl _) (fun _ => 0) 0 ord0) => H.
-have apart : spaced 1 (fun _ : 'I_1 => 0) by move=> j l; rewrite !ord1 eqxx.
-have range (j : 'I_1) : 0 <= 0 <= 0 + 0 by clear H; lra.
-have [_ E] := @nope_needs_a_start_marks 1 γ 1 0 Rlt_0_1 (Rle_refl _) (fun _ => 0) 0 ord0 apart
+have range j : 0 <= pair 1 0 j <= 0 + 1 by rewrite /pair; case: ifP; lra.
+set γ := ln (4 * (INR 2 - 1) * 1 / 1) / 1.
+move/(_ 2%N γ 1 1 Rlt_0_1 (Rle_refl _) _ 0 ord0 (gaps ends_in_class) range) => E.
+have [_] := @nope_needs_a_start_marks 2 γ 1 1 Rlt_0_1 (Rle_refl _) _ 0 ord0 (gaps ends_in_class)
   range.
-by have := H apart range; rewrite E /=; lra.
-Qed.
-
-(* Mutant of dpo_blocks: ηβ of any sign *)
-Lemma not_blocks_of_any_sign : ~ (forall (dx dy N : nat) (W W_ref : mat dy dx)
-    (β η γ Δ spread spread_Z D B C : R),
-  0 < Δ -> ln 5 <= γ * Δ -> 3 / 2 + 2 * spread / Δ <= B ->
-  forall (x : vec 'I_dx) (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (τ : {perm 'I_N}) (i : 'I_N)
-    (low low_Z : R),
-  ‖x‖ = 1 -> spaced Δ r -> ranks r τ -> (forall j, low <= r j <= low + spread) ->
-  (forall j, low_Z <= 2 * β * ⟨(W - W_ref) *v x, y j⟩ <= low_Z + spread_Z) ->
-  (forall j l, ‖y j - y l‖ <= D) ->
-  let b := dp_block W W_ref β η γ Δ spread B C in
-  let u := run full (nseq (N - 1) b) (dp_prompt x y r) i Dp.u in
-  let μ := dpo_tail_mean β W W_ref x y τ in
-  let gradient := ((2 * β) *: outer (∑_(k < N | (k.+1 < N)%N) (μ k - y (τ k))) x)%V in
-  ‖u - ((- η) *: gradient) *v x‖ <= error_bound (η * β) γ Δ C spread spread_Z D N (N - 1)).
-Proof.
-move/(_ 1%N 1%N 2%N (M1 0) (M1 0) 1 (- (1)) (ln 5) 1 1 0 1 4 0 Rlt_0_1) => H.
-have {}H := H ltac:(lra) ltac:(lra) (V1 1) (fun _ => V1 0) (pair 1 0) 1%g ord0 0 0.
-have x1 : ‖V1 1‖ = 1 by rewrite vnorm_1 Rabs_R1.
-have apart : spaced 1 (pair 1 0).
-  clear H; move=> a b; rewrite /pair; case: (unliftP ord0 a) => [a' ->|->];
-    case: (unliftP ord0 b) => [b' ->|->]; rewrite ?(ord1 a') ?(ord1 b') //= => _; split_Rabs; lra.
-have ranked : ranks (pair 1 0) (1%g : {perm 'I_2}).
-  by clear H; move=> k l kl; rewrite !perm1 /pair -!val_eqE /=;
-     case: k l kl => [[|[|?]] ?] [[|[|?]] ?] //= _; lra.
-have range j : 0 <= pair 1 0 j <= 0 + 1 by clear H; rewrite /pair; case: ifP => _; lra.
-have range_Z (j : 'I_2) : 0 <= 2 * 1 * ⟨(M1 0 - M1 0) *v V1 1, V1 0⟩ <= 0 + 0.
-  by clear H; rewrite M1_sub mulmv_1 dot_1; lra.
-have dist (j l : 'I_2) : ‖V1 0 - V1 0‖ <= 1.
-  by clear H; rewrite -[(V1 0 - V1 0)%V]/(V1 (0 - 0)) vnorm_1; split_Rabs; lra.
-have := H x1 apart ranked range range_Z dist; cbv zeta; clear.
-set z := vnorm _; have z0 : 0 <= z by exact: vnorm_ge0.
-rewrite /error_bound -[(2 - 1)%N]/1%N big_ord_recl big_ord0 Rplus_0_r /field_crowd [INR _]/=.
-rewrite {2}/share /Rdiv !Rmult_0_l Rplus_0_r /winner_crowd; cbv zeta; rewrite [nat_of_ord _]/=.
-have x0 := exp_pos (- ln 5 * 1); have x1 : exp (- ln 5 * 1) < 1.
-  by rewrite -[X in _ < X]exp_0; apply: exp_increasing; have := ln5_ge; lra.
-set ξ := exp (- ln 5 * 1) in x0 x1 *.
-have -> : (ξ - ξ ^ (2 - 0)) / (1 - ξ) = ξ by rewrite -[(2 - 0)%N]/2%N; field; lra.
-have -> : (1 - ξ ^ 0) / (1 - ξ) = 0 by rewrite [ξ ^ 0]/= Rminus_eq_0 /Rdiv Rmult_0_l.
-rewrite Rmult_0_r Rplus_0_r /share; have : 0 < ξ / (1 + ξ) by apply: Rdiv_lt_0_compat; lra.
-by lra.
+by rewrite E /=; lra.
 Qed.

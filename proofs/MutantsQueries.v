@@ -113,11 +113,13 @@ Lemma not_enough_at_the_critical_ratio :
 Proof.
 have lt : ⟨two 1 (- 1) ord0, two 1 (- 1) ord_max⟩ < ‖two 1 (- 1) ord0‖².
   by rewrite dot_two sqnorm_two pair_0 pair_1; lra.
-move/(_ _ _ _ 1%N 0 1 (two 1 (- 1)) empty (level 0) ord0 ord_max ord0 ord0 ord0 Rlt_0_1 lt).
-by rewrite !mq_logits_prompt dot_two sqnorm_two pair_0 pair_1 /level; lra.
+(* the reward 2 of the other query makes up for the inner product −1: both logits are 1 *)
+move/(_ _ _ _ 1%N 1 1 (two 1 (- 1)) empty (fun a _ => pair 0 2 a) ord0 ord_max ord0 ord0 ord0
+  Rlt_0_1 lt).
+by rewrite !mq_logits_prompt !dot_two sqnorm_two !pair_0 !pair_1; lra.
 Qed.
 
-(* Mutant of mq_critical_ratio: two best responses to a query *)
+(* Mutant of mq_critical_ratio: the best response to a query may be tied *)
 Lemma not_ahead_of_its_equal :
   ~ (forall (dx dy M N : nat) (γ1 γ2 : R) (x : 'I_M -> vec 'I_dx)
     (y : 'I_M -> 'I_N -> vec 'I_dy) (r : 'I_M -> 'I_N -> R) (best : 'I_M -> 'I_N),
@@ -126,9 +128,14 @@ Lemma not_ahead_of_its_equal :
   winners_ahead γ1 γ2 x y r best
   <-> (forall a b : 'I_M, a != b -> critical_ratio x r best a b < γ1 / γ2)).
 Proof.
-move/(_ _ _ 1%N 2%N 1 1 (fun _ => V1 1) empty (level 0) (fun=> ord0) Rlt_0_1
-  (fun _ _ ne => False_ind _ (one_response ne)) (fun _ _ _ => Rle_refl _)).
-case=> _ /(_ (fun _ _ ne => False_ind _ (one_response ne)) ord0 ord0 (ord0, ord_max) isT).
+(* queries 1 and −1, all rewards 0: the critical ratios are 0, and γ₁/γ₂ = 1 *)
+have lt (a b : 'I_2) : a != b -> ⟨two 1 (- 1) a, two 1 (- 1) b⟩ < ‖two 1 (- 1) a‖².
+  by case: a b => [[|[|a]] pa] [[|[|b]] pb] // _; rewrite dot_two sqnorm_two /pair /=; lra.
+move/(_ _ _ _ 2%N 1 1 (two 1 (- 1)) empty (level 0) (fun=> ord0) Rlt_0_1 lt
+  (fun _ _ _ => Rle_refl _)) => [_ H].
+have /H /(_ ord0 ord0 (ord0, ord_max) isT) : forall a b : 'I_2, a != b ->
+    critical_ratio (two 1 (- 1)) (level 0 : 'I_2 -> 'I_2 -> R) (fun=> ord0) a b < 1 / 1.
+  by move=> a b _; rewrite /critical_ratio /level /Rdiv Rminus_eq_0 Rmult_0_l; lra.
 by rewrite !mq_logits_prompt /level; lra.
 Qed.
 
@@ -167,7 +174,7 @@ Qed.
 
 (* ── What unit norm is for ──────────────────────────────────────────────────────────────────── *)
 
-(* Mutant of mq_unit_norm: equality is enough *)
+(* Mutant of mq_unit_norm: ⟨x^a, x^b⟩ may equal ‖x^a‖² *)
 Lemma not_enough_to_be_as_long : ~ (forall (dx dy M n : nat) (Δ low spread : R)
     (x : 'I_M -> vec 'I_dx) (y : 'I_M -> 'I_n.+1 -> vec 'I_dy),
   0 < Δ -> INR n * Δ <= spread ->
@@ -176,15 +183,16 @@ Lemma not_enough_to_be_as_long : ~ (forall (dx dy M n : nat) (Δ low spread : R)
     (forall a i, r a i <= r a (best a)) -> winners_ahead γ1 γ2 x y r best)
   <-> (forall a b : 'I_M, a != b -> ⟨x a, x b⟩ <= ‖x a‖²)).
 Proof.
-have room : INR 0 * 1 <= 0 by rewrite /=; lra.
-move/(_ _ 0%N _ _ 1 0 0 (two 1 1) empty Rlt_0_1 room) => [_ H].
+(* two responses to each of two queries that are the same *)
+have room : INR 1 * 1 <= 1 by rewrite /=; lra.
+move/(_ _ 0%N _ _ 1 0 1 (two 1 1) empty Rlt_0_1 room) => [_ H].
 have []: exists γ1 γ2, 0 <= γ1 /\ 0 < γ2
-    /\ forall (r : 'I_2 -> 'I_1 -> R) (best : 'I_2 -> 'I_1),
-    (forall a, spaced 1 (r a)) -> (forall a i, 0 <= r a i <= 0 + 0) ->
+    /\ forall (r : 'I_2 -> 'I_2 -> R) (best : 'I_2 -> 'I_2),
+    (forall a, spaced 1 (r a)) -> (forall a i, 0 <= r a i <= 0 + 1) ->
     (forall a i, r a i <= r a (best a)) -> winners_ahead γ1 γ2 (two 1 1) empty r best.
   by apply: H => a b _; rewrite dot_two sqnorm_two /pair; case: ifP; case: ifP; lra.
 move=> γ1 [γ2 works].
-have := (@mq_unit_norm _ 0%N _ _ 1 0 0 (two 1 1) empty Rlt_0_1 room).1 (ex_intro _ γ1
+have := (@mq_unit_norm _ 0%N _ _ 1 0 1 (two 1 1) empty Rlt_0_1 room).1 (ex_intro _ γ1
   (ex_intro _ γ2 works)) ord0 ord_max isT.
 by rewrite dot_two sqnorm_two pair_0 pair_1; lra.
 Qed.
@@ -203,7 +211,7 @@ Lemma not_for_the_zero_vector : ~ (forall (dx : nat) (x x' : vec 'I_dx),
   ⟨x, x'⟩ = 0 -> ⟨x, x'⟩ < ‖x‖²).
 Proof. by move/(_ _ (V1 0) (V1 1)); rewrite dot_1 sqnorm_1; lra. Qed.
 
-(* Mutant of mq_duplicates_inseparable: queries of the same length *)
+(* Mutant of mq_duplicates_inseparable: queries of the same length, not equal *)
 Lemma not_inseparable_at_the_same_length :
   ~ (forall (dx dy M N : nat) (γ1 γ2 : R) (x : 'I_M -> vec 'I_dx)
     (y : 'I_M -> 'I_N -> vec 'I_dy) (r : 'I_M -> 'I_N -> R) (best : 'I_M -> 'I_N) (a b : 'I_M)
@@ -281,7 +289,7 @@ have : e / (1 + e) * (1 + e) <= e * e * (1 + e) by apply: Rmult_le_compat_r; nra
 by rewrite (_ : e / (1 + e) * (1 + e) = e); [nra | field; lra].
 Qed.
 
-(* Mutant of mq_query_ids_outcome: the distance of the responses to one query for all *)
+(* Mutant of mq_query_ids_outcome: D for D₀, as if all responses were to one query *)
 Lemma not_outcome_within_a_query : ~ (forall (dx dy M N : nat) (γ1 γ2 Δ low spread D : R)
     (x : 'I_M -> vec 'I_dx) (y : 'I_M -> 'I_N -> vec 'I_dy) (r : 'I_M -> 'I_N -> R)
     (a : 'I_M) (best s : 'I_N),

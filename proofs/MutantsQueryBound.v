@@ -360,7 +360,30 @@ have /H /(_ ord0) : forall a c : 'I__, ∑_(b | b != a)
 by rewrite step_two pull_zero => /(f_equal (fun v => v ord0)); rewrite /vscal /V1 pair_0; lra.
 Qed.
 
-(* Mutant of mq_own_term_iff: orthogonal queries, not a sum of 0; here all responses are 0 *)
+(* Three queries in two dimensions, the third 3/5 along the first and 4/5 along the second; what
+   they pull, 4, −3 and 0, is such that the strangers of the third cancel. *)
+Definition slanted (b : 'I_3) : vec 'I_2 :=
+  pair (nth 0 [:: 1; 0; 3 / 5] b) (nth 0 [:: 0; 1; 4 / 5] b).
+Definition pulls (b : 'I_3) : R := nth 0 [:: 4; - 3; 0] b.
+Definition flat : mat 1 2 := fun _ => 0.
+
+Lemma slanted_dot b c : ⟨slanted b, slanted c⟩ = slanted b ord0 * slanted c ord0
+  + slanted b ord_max * slanted c ord_max.
+Proof. exact: sum_two. Qed.
+
+Lemma pull_flat x a : pull flat x (two a (- a)) 1%g = V1 a.
+Proof.
+have s j : score flat x (two a (- a) j) = - a ^ 2.
+  have W0 : (flat *v x = vzero)%V by apply: vec_eq => c; rewrite /mulmv sum_two /flat /vzero; ring.
+  rewrite pl_shift_reduced /reduced W0 !dot_zerol.
+  rewrite -[‖vzero‖²]/(⟨vzero, vzero⟩) dot_zerol -[two _ _ _]/(V1 _).
+  by rewrite !sqnorm_1 /pair; case: ifP => _; ring.
+apply: vec_eq => c; rewrite /pull /vsum big_mkcond sum_two /= /vsub /tail_mean /comb sum_two.
+rewrite /beta /= sum_two !s !perm1 /two /V1 pair_0 pair_1.
+by field; have := exp_pos (- a ^ 2); lra.
+Qed.
+
+(* Mutant of mq_own_term_iff: orthogonal queries, not a sum of 0; here two strangers cancel *)
 Lemma not_own_term_of_orthogonal_only : ~ (forall (m n M N : nat) (η : R) (W : mat m n)
     (x : 'I_M -> vec 'I_n) (y : 'I_M -> 'I_N -> vec 'I_m) (τ : 'I_M -> {perm 'I_N}),
   η <> 0 -> (forall a, ‖x a‖ = 1) ->
@@ -369,12 +392,17 @@ Lemma not_own_term_of_orthogonal_only : ~ (forall (m n M N : nat) (η : R) (W : 
   (forall a, (ΔW *v x a = (2 * η) *: G a)%V)
   <-> (forall a b : 'I_M, b != a -> ⟨x b, x a⟩ = 0)).
 Proof.
-move/(_ _ _ _ _ 1 (M1 0) opposite (same 0) orders R1_neq_R0 opposite_unit) => [H _].
-have /H /(_ ord0 ord_max isT) : forall a,
-    ((- (1)) *: joint_gradient (M1 0) opposite (same 0) orders *v opposite a
-    = (2 * 1) *: pull (M1 0) (opposite a) (same 0 a) (orders a))%V.
-  by move=> a; rewrite step_two pull_zero; apply: vec_eq => c; rewrite /vscal /V1; ring.
-by rewrite opposite_apart //; lra.
+pose y (b : 'I_3) := two (pulls b) (- pulls b).
+have unit b : ‖slanted b‖ = 1.
+  rewrite /vnorm /sqnorm slanted_dot -[X in _ = X]sqrt_1; congr sqrt.
+  by case: b => [[|[|[|b]]] pb] //; rewrite /slanted /pair /=; field.
+have cancel a c : ∑_(b | b != a) (⟨slanted b, slanted a⟩
+    * pull flat (slanted b) (y b) (1%g : {perm 'I_2}) c) = 0.
+  rewrite big_mkcond !big_ord_recl big_ord0 !pull_flat !slanted_dot /V1 /pulls.
+  by case: a => [[|[|[|a]]] pa] //; rewrite /slanted /pair /=; field.
+have [_ own] := mq_own_term_iff flat y (fun _ => 1%g : {perm 'I_2}) R1_neq_R0 unit.
+move/(_ _ _ _ _ 1 flat slanted y (fun _ => 1%g) R1_neq_R0 unit) => [/(_ (own cancel)) H _].
+by have := H ord0 ord_max isT; rewrite slanted_dot /slanted /pair /=; lra.
 Qed.
 
 (* Mutant of mq_own_term_orthonormal: unit queries that only differ; here 1 and −1 *)

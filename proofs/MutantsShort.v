@@ -112,7 +112,7 @@ Qed.
 Lemma not_cycles_and_more_than_one : ~ (forall (n Q s : nat) (t : nat -> R),
   ∑_(k < Q * n + s) t (k %% n)%N = INR Q * ∑_(k < n) t k + ∑_(k < s) t k).
 Proof.
-by move/(_ 1%N 0%N 2%N INR); rewrite !big_ord_recl !big_ord0 /=; lra.
+by move/(_ 1%N 1%N 2%N INR); rewrite !big_ord_recl !big_ord0 /=; lra.
 Qed.
 
 (* ── The second of four: twice the step ─────────────────────────────────────────────────────── *)

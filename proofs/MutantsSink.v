@@ -5,7 +5,9 @@ From Coq Require Import Reals Lra.
 From Coquelicot Require Import Coquelicot.
 From mathcomp Require Import all_ssreflect fingroup perm.
 From Icalign Require Import Sums Vectors Rankings AlignmentTask GradientStep Weights Transformer.
-From Icalign Require Import SinkPairs SinkAttention Dpo Smoothness Mutants MutantsReadout.
+From Icalign Require Import Spacing Block BlockErrors Turns SinkPairs SinkAttention Dpo DpoBlocks.
+From Icalign Require Import Smoothness Mutants MutantsStep MutantsReadout MutantsBlocks.
+From Icalign Require Import MutantsTheorem33.
 
 Set Implicit Arguments.
 Unset Strict Implicit.
@@ -261,4 +263,61 @@ move: (exp _) e0 => e e0 e1.
 have -> : e / (e + 1) = 1 - / (1 + e) by field; lra.
 have : / 2 < / (1 + e) by apply: Rinv_lt_contravar; lra.
 by move: (_ / (e + 1)) => q; lra.
+Qed.
+
+(* One block of two responses at W = W_ref, β = 2: the winner keeps 5/6, and both make up half of
+   the field. *)
+Lemma dpo_block_ends i :
+  run full (nseq 1 (dp_block (M1 0) (M1 0) 2 1 (ln 5) 1 1 (7 / 2) 0))
+    (dp_prompt (V1 1) ends (pair 1 0)) i Dp.u = V1 (8 / 3).
+Proof.
+rewrite [run _ _ _]/= /dp_prompt dp_step; last by lra.
+rewrite [dp_state _ _ _ _ _ _ _]/= !comb_ends; set w := winner_weights _ _ _ _ _.
+have w0 : w ord0 = 1 - / 6.
+  rewrite /w /winner_weights; set z := fun j : 'I_2 => _; have := softmax_miss z ord0.
+  have -> : crowd z ord0 = / 5.
+    rewrite /crowd big_mkcond sum_two /= Rplus_0_l /z pair_0 pair_1 -exp_ln5.
+    by congr exp; ring.
+  by rewrite /share; lra.
+have w1 : ∑_j w j = 1 by exact: (softmax_sum _ ord0).
+rewrite sum_two in w1; rewrite !half_half; try by rewrite M1_sub mulmv_1 !dot_1; ring.
+by apply: vec_eq => c; rewrite /vadd /vscal /vsub /vzero /V1; lra.
+Qed.
+
+(* The step is 4. *)
+Lemma dpo_step_ends : let μ := dpo_tail_mean 2 (M1 0) (M1 0) (V1 1) ends id2 in
+  ((- (1)) *: ((2 * 2) *: outer (∑_(k < 2 | (k.+1 < 2)%N) (μ k - ends (id2 k))) (V1 1)) *v V1 1
+  = V1 4)%V.
+Proof.
+cbv zeta; rewrite !mulmv_scal mulmv_outer dot_1; apply: vec_eq => c.
+rewrite /vscal /vsum big_mkcond sum_two /= /vsub perm1 ends_0 /dpo_tail_mean /comb.
+rewrite sum_two /beta /= sum_two !perm1 ends_0 ends_1 /V1.
+have [k E] := dpo_needs_no_square 2 (M1 0) (M1 0) (V1 1).
+rewrite !E M1_sub mulmv_1 !dot_1.
+have k0 a : 2 * 2 * ((0 - 0) * 1 * a) + k = k by ring.
+by rewrite !k0; field; have := exp_pos k; lra.
+Qed.
+
+(* Mutant of dpo_blocks: the bound of η, not of ηβ *)
+Lemma not_dpo_blocks_without_beta : ~ (forall (dx dy N : nat) (W W_ref : mat dy dx)
+    (β η γ Δ spread spread_Z D B C : R),
+  0 <= η * β -> 0 < Δ -> ln 5 <= γ * Δ -> 3 / 2 + 2 * spread / Δ <= B ->
+  forall (x : vec 'I_dx) (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (τ : {perm 'I_N}) (i : 'I_N)
+    (low low_Z : R),
+  ‖x‖ = 1 -> spaced Δ r -> ranks r τ -> (forall j, low <= r j <= low + spread) ->
+  (forall j, low_Z <= 2 * β * ⟨(W - W_ref) *v x, y j⟩ <= low_Z + spread_Z) ->
+  (forall j l, ‖y j - y l‖ <= D) ->
+  let b := dp_block W W_ref β η γ Δ spread B C in
+  let u := run full (nseq (N - 1) b) (dp_prompt x y r) i Dp.u in
+  let μ := dpo_tail_mean β W W_ref x y τ in
+  let gradient := ((2 * β) *: outer (∑_(k < N | (k.+1 < N)%N) (μ k - y (τ k))) x)%V in
+  ‖u - ((- η) *: gradient) *v x‖ <= error_bound η γ Δ C spread spread_Z D N (N - 1)).
+Proof.
+have range j : 0 <= pair 1 0 j <= 0 + 1 by rewrite /pair; case: ifP; lra.
+have range_Z j : 0 <= 2 * 2 * ⟨(M1 0 - M1 0) *v V1 1, ends j⟩ <= 0 + 0.
+  by rewrite M1_sub mulmv_1 dot_1; lra.
+move/(_ _ _ _ (M1 0) (M1 0) 2 1 (ln 5) 1 1 0 2 (7 / 2) 0 ltac:(lra) Rlt_0_1 ltac:(lra) ltac:(lra)
+  (V1 1) ends (pair 1 0) id2 ord0 0 0 unit_1 (gaps ends_in_class) ranks_ends range range_Z
+  ends_spread); cbv zeta.
+by rewrite dpo_block_ends dpo_step_ends dist_1 /error_bound terms_ends; split_Rabs; lra.
 Qed.

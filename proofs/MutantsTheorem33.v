@@ -96,22 +96,36 @@ Proof. by rewrite big_ord_recl big_ord0 crowd_first field_first share_0 /share; 
 
 (* ── Theorem 3.3 ────────────────────────────────────────────────────────────────────────────── *)
 
-(* Mutant of theorem_3_3_winner_term: rewards may be tied *)
-Lemma not_winner_term_of_ties : ~ (forall (dx dy N : nat) (η γ Δ spread low D : R)
+(* Mutant of theorem_3_3_winner_term: rewards that may be closer than Δ *)
+Lemma not_winner_term_of_close_rewards : ~ (forall (dx dy N : nat) (η γ Δ spread low D : R)
     (x : vec 'I_dx) (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (τ : {perm 'I_N}) (u : vec 'I_dy)
     (k i : 'I_N),
-  0 < γ -> 0 < Δ -> (forall j, low <= r j <= low + spread) ->
+  0 < γ -> 0 < Δ -> ranks r τ -> (forall j, low <= r j <= low + spread) ->
   (forall j l, ‖y j - y l‖ <= D) ->
   let X := el_state x y r (flags τ k) u in
   let found := comb (attention full (winner_head dx dy η γ Δ spread) X i) y in
   ‖found - y (τ k)‖ <= D * share (winner_crowd γ Δ spread N k)).
 Proof.
-have range (j : 'I_2) : 0 <= pair 0 0 j <= 0 + 0 by rewrite /pair; case: ifP; lra.
+(* the rewards 1 and 0, and Δ = 2: the loser keeps 1/6, not 1/26 *)
+have range (j : 'I_2) : 0 <= pair 1 0 j <= 0 + 1 by rewrite /pair; case: ifP; lra.
 have hot : 0 < ln 5 by have := ln5_ge; lra.
-move/(_ _ _ _ 1 (ln 5) 1 0 0 2 (V1 1) ends (pair 0 0) id2 vzero ord0 ord0 hot Rlt_0_1 range
-  ends_spread); cbv zeta.
-rewrite comb_ends !el_winner_attention /winner_weights !half_half ?pair_0 ?pair_1 //.
-by rewrite perm1 ends_0 dist_1 crowd_first /share; split_Rabs; lra.
+move/(_ _ _ _ 1 (ln 5) 2 1 0 2 (V1 1) ends (pair 1 0) id2 vzero ord0 ord0 hot ltac:(lra) ranks_ends
+  range ends_spread); cbv zeta.
+set A := attention _ _ _ _; set w := winner_weights (ln 5) 2 1 (pair 1 0) (flags id2 0).
+have AE j : A j = w j by rewrite /A el_winner_attention.
+have w0 : w ord0 = 1 - / 6.
+  rewrite /w /winner_weights; set z := fun j : 'I_2 => _; have := softmax_miss z ord0.
+  have -> : crowd z ord0 = / 5.
+    rewrite /crowd big_mkcond sum_two /= Rplus_0_l /z pair_0 pair_1 -exp_ln5.
+    by congr exp; rewrite /flags !ltn0; ring.
+  by rewrite /share; lra.
+have w1 : ∑_j w j = 1 by exact: (softmax_sum _ ord0).
+rewrite sum_two in w1; rewrite comb_ends !AE perm1 ends_0 dist_1 /winner_crowd /= !Rmult_1_r.
+have -> : exp (- ln 5 * 2) = / 25.
+  by rewrite (_ : _ * 2 = - ln 5 + - ln 5); [rewrite exp_plus exp_ln5; lra | ring].
+rewrite /Rdiv (Rminus_eq_0 1) Rmult_0_l Rmult_0_r Rplus_0_r.
+rewrite (_ : (/ 25 - / 25 * / 25) * / (1 - / 25) = / 25) /share; last by field.
+by rewrite (_ : w ord_max = / 6); [split_Rabs; lra | lra].
 Qed.
 
 (* Mutant of theorem_3_3_field_term: as if one response fewer were out of play *)
@@ -130,6 +144,35 @@ cbv zeta; rewrite comb_ends !el_field_attention /field_weights !half_half ?reduc
 rewrite tail_mean_last // perm1 ends_1 dist_1 field_first share_0; split_Rabs; lra.
 Qed.
 
+(* Three responses, 1, 1 and −1, with the rewards 2, 1 and 0. *)
+Definition three (j : 'I_3) : vec 'I_1 := V1 (if (j < 2)%N then 1 else - (1)).
+Definition falling (j : 'I_3) : R := 2 - INR j.
+Definition id3 : {perm 'I_3} := 1%g.
+Definition middle : 'I_3 := Ordinal (erefl : (1 < 3)%N).
+
+Lemma three_in_class : in_class (M1 0) 1 2 0 2 (V1 1) three falling.
+Proof.
+split.
+- exact: unit_1.
+- by case=> [[|[|[|i]]] pi] [[|[|[|j]]] pj] //; rewrite /falling /= => _; split_Rabs; lra.
+- by exists 0; case=> [[|[|[|j]]] pj] //; rewrite /falling /=; lra.
+- by exists (- (1)) => j; rewrite /reduced mulmv_1 dot_1 sqnorm_1; case: ifP => _; lra.
+- by move=> i j; rewrite dist_1; case: ifP; case: ifP => _ _; split_Rabs; lra.
+Qed.
+
+Lemma ranks_three : ranks falling id3.
+Proof. by case=> [[|[|[|k]]] pk] [[|[|[|l]]] pl] //; rewrite !perm1 /falling /=; lra. Qed.
+
+(* Without the best one their mean is 0. *)
+Lemma mean_middle : tail_mean (M1 0) (V1 1) three id3 middle = V1 0.
+Proof.
+have s j : score (M1 0) (V1 1) (three j) = - 1.
+  by rewrite /three score_1; case: ifP => _; lra.
+apply: vec_eq => c; rewrite /tail_mean /comb !big_ord_recl big_ord0 /beta /= !s.
+rewrite big_mkcond !big_ord_recl big_ord0 /= !s !perm1 /three /V1 /=.
+by have := exp_pos (- 1) => e0; field; lra.
+Qed.
+
 (* Mutant of partial_sums: the first K + 1 terms *)
 Lemma not_one_term_ahead : ~ (forall (dx dy N K : nat) (W : mat dy dx)
     (η γ Δ spread spread_Z D B C : R),
@@ -139,14 +182,24 @@ Lemma not_one_term_ahead : ~ (forall (dx dy N K : nat) (W : mat dy dx)
   let u := run full (nseq K (el_block W η γ Δ spread B C)) (el_prompt x y r) i El.u in
   ‖u - first_terms η W x y τ K.+1‖ <= error_bound η γ Δ C spread spread_Z D N K).
 Proof.
-move/(_ _ _ _ 0%N (M1 0) 1 (ln 5) 1 1 0 2 (7 / 2) 0 isT Rle_0_1 Rlt_0_1 ltac:(lra) ltac:(lra)
-  _ _ _ _ ord0 ends_in_class ranks_ends); cbv zeta.
-rewrite -[1%N]/(2 - 1)%N -gradient_step_terms ?unit_1 // step_ends.
-rewrite [run _ _ _]/= -[el_prompt _ _ _ _ El.u]/(V1 0) dist_1 /error_bound big_ord0.
+(* One block is within 24/31 of the first term, and the second term is 2. *)
+move/(_ _ _ 3%N 1%N (M1 0) 1 (ln 5) 1 2 0 2 (11 / 2) 0 isT Rle_0_1 Rlt_0_1 ltac:(lra) ltac:(lra)
+  _ _ _ _ ord0 three_in_class ranks_three); cbv zeta.
+have := @partial_sums _ _ 3 1 (M1 0) 1 (ln 5) 1 2 0 2 (11 / 2) 0 isT Rle_0_1 Rlt_0_1 ltac:(lra)
+  ltac:(lra) _ _ _ _ ord0 three_in_class ranks_three; cbv zeta.
+set u := run _ _ _ _ _; rewrite [first_terms _ _ _ _ _ 2](@vsum_succ 3 _ _ 1%N isT).
+rewrite -/(first_terms 1 (M1 0) (V1 1) three id3 1); set t := first_terms _ _ _ _ _ _.
+rewrite (_ : Ordinal _ = middle); last exact/val_inj.
+rewrite mean_middle perm1 /error_bound big_ord_recl big_ord0 /winner_crowd /field_crowd.
+rewrite [nat_of_ord _]/= [INR 0]/= !Rmult_1_r exp_ln5 /Rdiv !Rmult_0_l share_0.
+have d (v w : vec 'I_1) : ‖v - w‖ = Rabs (v ord0 - w ord0).
+  by rewrite -vnorm_1; congr (‖_‖); apply: vec_eq => c; rewrite ord1.
+rewrite !d /vadd /vscal /vsub /three /V1 /= /share; move: (u ord0) (t ord0) => a b.
+rewrite (_ : _ / (1 + _) = 6 / 31); last by field.
 by split_Rabs; lra.
 Qed.
 
-(* Mutant of theorem_3_3: the error of half a step, η for 2η *)
+(* Mutant of theorem_3_3: half the bound, η for 2η *)
 Lemma not_half_the_bound : ~ (forall (dx dy N : nat) (W : mat dy dx)
     (η γ Δ spread spread_Z D B C : R),
   0 <= η -> 0 < Δ -> ln 5 <= γ * Δ -> 3 / 2 + 2 * spread / Δ <= B ->
@@ -163,7 +216,7 @@ rewrite first_block; last by lra.
 by rewrite step_ends dist_1 terms_ends pair_0 pair_1 bound_ends; split_Rabs; lra.
 Qed.
 
-(* Mutant of theorem_3_3_weaker: the error of half a step, η for 2η *)
+(* Mutant of theorem_3_3_weaker: half the bound, η for 2η *)
 Lemma not_half_the_weaker_bound : ~ (forall (dx dy N : nat) (W : mat dy dx)
     (η γ Δ spread spread_Z D B C : R),
   0 <= η -> 0 < γ -> 0 < Δ -> (INR N - 1) * exp (- γ * Δ) * spread <= Δ / 4 ->
@@ -186,7 +239,7 @@ rewrite /winner_crowd_simple /field_crowd_simple /= !Rmult_1_r exp_ln5 !Rmult_0_
 by split_Rabs; lra.
 Qed.
 
-(* Mutant of theorem_3_3_sharp: rewards at least Δ apart *)
+(* Mutant of theorem_3_3_sharp: rewards at least Δ apart, not exactly *)
 Lemma not_sharp_at_wider_gaps : ~ (forall (dx dy : nat) (W : mat dy dx)
     (η γ Δ spread spread_Z B C : R),
   0 <= η -> 0 < γ -> 0 < Δ ->
@@ -208,7 +261,7 @@ have -> : share (/ 25) = / 26 by rewrite /share; field.
 by split_Rabs; lra.
 Qed.
 
-(* Mutant of theorem_3_3_threshold_sharp: at log 5 as well *)
+(* Mutant of theorem_3_3_threshold_sharp: at γΔ = log 5 as well *)
 Lemma not_beyond_the_threshold_at_log_5 : ~ (forall (γ Δ : R),
   0 < γ -> 0 < Δ -> γ * Δ <= ln 5 ->
   exists (n : nat) (r : 'I_n.+1 -> R),
@@ -235,7 +288,7 @@ Qed.
 
 (* ── The choice of temperatures ─────────────────────────────────────────────────────────────── *)
 
-(* Mutant of theorem_3_3_temperatures: strictly above log 5 *)
+(* Mutant of theorem_3_3_temperatures: γΔ strictly above log 5 *)
 Lemma not_strictly_hot : ~ (forall (N : nat) (η Δ spread spread_Z D tol : R),
   (2 <= N)%N -> 0 < η -> 0 < Δ -> 0 <= spread -> 0 < D -> 0 < tol ->
   let γ := γ_for η Δ D tol N in
@@ -311,7 +364,7 @@ move/(_ _ _ _ (M1 1) 1 (V1 1) ends (pair 1 0) ord0 ord0).
 by rewrite bt_two_heads_scores mulmv_1 sqnorm_1; lra.
 Qed.
 
-(* Mutant of bt_two_heads: η for 2η *)
+(* Mutant of bt_two_heads: half the error, η for 2η *)
 Lemma not_half_the_error : ~ (forall (dx dy : nat) (W : mat dy dx) (η γ : R),
   0 <= η ->
   forall (x : vec 'I_dx) (y : 'I_2 -> vec 'I_dy) (r : 'I_2 -> R) (τ : {perm 'I_2}) (i : 'I_2),
@@ -323,9 +376,10 @@ Lemma not_half_the_error : ~ (forall (dx dy : nat) (W : mat dy dx) (η γ : R),
   ‖out - (y i - ΔW *v x)‖
   = η * ‖y other - y best‖ / (1 + exp (γ * (r best - r other)))).
 Proof.
-move/(_ _ _ (M1 0) 1 0 Rle_0_1 _ ends (pair 1 0) id2 ord0 unit_1).
-have := @bt_two_heads _ _ (M1 0) 1 0 Rle_0_1 _ ends (pair 1 0) id2 ord0 unit_1; cbv zeta => ->.
-by rewrite !perm1 ends_0 ends_1 dist_1 Rmult_0_l exp_0; split_Rabs; lra.
+move/(_ _ _ (M1 0) 1 (ln 5) Rle_0_1 _ ends (pair 1 0) id2 ord0 unit_1).
+have := @bt_two_heads _ _ (M1 0) 1 (ln 5) Rle_0_1 _ ends (pair 1 0) id2 ord0 unit_1; cbv zeta => ->.
+rewrite !perm1 ends_0 ends_1 dist_1 pair_0 pair_1 Rminus_0_r !Rmult_1_r exp_ln; last by lra.
+by split_Rabs; lra.
 Qed.
 
 (* ── Partial sums ───────────────────────────────────────────────────────────────────────────── *)
