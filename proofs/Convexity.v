@@ -170,14 +170,19 @@ by have -> : (W + 0 *: V = W)%V by apply: vec_eq => p; rewrite /vadd /vscal; rin
 Qed.
 
 (* Claim pl-convex, part across-queries; one response at zero for each of the queries 0 and 1, the
-   first ranked before the second: no convex function is so much lower on both sides. *)
+   first ranked before the second: lower on both sides of 0, the loss is not convex. *)
 Theorem pl_convex_across_queries :
   let W (w : R) : mat 1 1 := fun _ => w in
   let x (j : 'I_2) : vec 'I_1 := fun _ => INR j in
   let L (w : R) := - ln (P_PL (fun j => score (W w) (x j) vzero) 1%g) in
-  L 1 < L 0 /\ L (- 1) < L 0.
+  L 1 < L 0 /\ L (- 1) < L 0
+  /\ ~ (forall w w' λ : R, 0 <= λ <= 1 ->
+        L ((1 - λ) * w + λ * w') <= (1 - λ) * L w + λ * L w').
 Proof.
-move=> W x L; have s w (j : 'I_2) : score (W w) (x j) vzero = - (w * INR j) ^ 2.
+move=> W x L; suff [l1 l2] : L 1 < L 0 /\ L (- 1) < L 0.
+  split=> //; split=> // /(_ 1 (- 1) (/ 2) ltac:(lra)).
+  by rewrite (_ : (1 - / 2) * 1 + / 2 * - 1 = 0); lra.
+have s w (j : 'I_2) : score (W w) (x j) vzero = - (w * INR j) ^ 2.
   rewrite /score /sqnorm /dot /mulmv /vsub /vzero !big_ord_recl !big_ord0.
   by rewrite /W /x; move: (INR j) => i; ring.
 have E w : L w = ln (1 + exp (- w ^ 2)).

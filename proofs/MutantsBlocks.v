@@ -185,11 +185,12 @@ have d a b : ‖V1 a - V1 b‖ = Rabs (a - b) by rewrite -[(_ - _)%V]/(V1 (a - b
 rewrite !d; move: (o El.y ord0 - _) => v; split_Rabs; lra.
 Qed.
 
-(* Mutant of theorem_3_3_sharp_limit: beyond the bound *)
+(* Mutant of theorem_3_3_sharp_limit: beyond the bound, 1 + ε for 1 − ε *)
 Lemma not_beyond_the_bound : ~ (forall (n : nat) (η Δ ε : R),
-  0 <= η -> 0 < Δ -> 0 < ε < 1 ->
-  exists (ρ γ0 : R) (W : mat 1 1) (x : vec 'I_1) (y : 'I_n.+3 -> vec 'I_1) (r : 'I_n.+3 -> R)
-    (τ : {perm 'I_n.+3}),
+  0 < η -> 0 < Δ -> 0 < ε < 1 ->
+  exists ρ0 γ0 : R, forall ρ : R, ρ0 <= ρ ->
+  let W := pole_matrix ρ in let x := pole_query in let y := @pole ρ n.+2 in
+  let r := @equal_steps Δ n.+3 in let τ := 1%g : {perm 'I_n.+3} in
   let spread := INR n.+2 * Δ in
   let spread_Z := 4 * ρ ^ 2 in
   let D := 2 * ρ in
@@ -199,26 +200,13 @@ Lemma not_beyond_the_bound : ~ (forall (n : nat) (η Δ ε : R),
   forall i : 'I_n.+3,
   let u := run full (nseq n.+2 (el_block W η γ Δ spread B 0)) (el_prompt x y r) i El.u in
   let ΔW := ((- η) *: gradient W x y τ)%V in
-  (1 + ε) * error_bound η γ Δ 0 spread spread_Z D n.+3 n.+2 <= ‖u - ΔW *v x‖).
+  let bound := error_bound η γ Δ 0 spread spread_Z D n.+3 n.+2 in
+  0 < bound /\ (1 + ε) * bound <= ‖u - ΔW *v x‖).
 Proof.
-move/(_ 0%N 1 1 (/ 2) Rle_0_1 Rlt_0_1 ltac:(lra)) => [ρ [γ [W [x [y [r [τ]]]]]]]; cbv zeta.
-move=> [ρ0 [cls [ranked /(_ γ _ (Rle_refl _) (Rle_refl _)) [hot /(_ ord0) far]]]].
+move/(_ 0%N 1 1 (/ 2) Rlt_0_1 Rlt_0_1 ltac:(lra)) => [ρ [γ /(_ _ (Rle_refl _))]]; cbv zeta.
+move=> [ρ0 [cls [ranked /(_ γ _ (Rle_refl _) (Rle_refl _)) [hot /(_ ord0) [b0 far]]]]].
 have near := theorem_3_3 0 Rle_0_1 Rlt_0_1 hot (Rle_refl _) ord0 cls ranked.
 have {far near} : (1 + / 2) * error_bound 1 γ 1 0 (INR 2 * 1) (4 * ρ ^ 2) (2 * ρ) 3 2
     <= error_bound 1 γ 1 0 (INR 2 * 1) (4 * ρ ^ 2) (2 * ρ) 3 2 := Rle_trans _ _ _ far near.
-suff : 0 < error_bound 1 γ 1 0 (INR 2 * 1) (4 * ρ ^ 2) (2 * ρ) 3 2.
-  by move: (error_bound _ _ _ _ _ _ _ _ _) => b; lra.
-have γ0 := hot_γ Rlt_0_1 hot; have [low range] := rewards cls.
-have w0 (k : 'I_3) : 0 <= share (winner_crowd γ 1 (INR 2 * 1) 3 k).
-  apply: share_ge0; apply: Rle_trans (crowd_ge0 _ _) _.
-  exact: winner_crowd_le k γ0 Rlt_0_1 (gaps cls) ranked range.
-have f0 : share (field_crowd 0 (4 * ρ ^ 2) 3 0) = 0.
-  by rewrite /field_crowd /= /Rdiv !Rmult_0_l share_0.
-have f1 : 0 < share (field_crowd 0 (4 * ρ ^ 2) 3 1).
-  rewrite /share /field_crowd; move: (exp _) (exp_pos (- (0 - 4 * ρ ^ 2))) => e e0.
-  by rewrite /=; apply: Rdiv_lt_0_compat; lra.
-have w1 := w0 (lift ord0 ord0); have {}w0 := w0 ord0.
-rewrite /error_bound !big_ord_recl big_ord0; apply: Rmult_lt_0_compat; first by lra.
-rewrite -[nat_of_ord (lift ord0 ord0)]/1%N -[nat_of_ord ord0]/0%N f0 in w0 w1 *.
-by move: (share _) (share _) (share _) f1 w0 w1 => a b c f1 w0 w1; lra.
+by move: b0; move: (error_bound _ _ _ _ _ _ _ _ _) => b; lra.
 Qed.

@@ -46,26 +46,28 @@ Qed.
 Lemma not_own_for_a_short_query : ~ (forall (dx dy M N : nat) (η γ1 γ2 Δ ρ low spread D0 : R),
   0 <= γ1 -> 0 < γ2 -> 0 < Δ ->
   forall (x : 'I_M -> vec 'I_dx) (y : 'I_M -> 'I_N -> vec 'I_dy) (r f : 'I_M -> 'I_N -> R)
-    (u : 'I_M -> vec 'I_dy) (τ : 'I_M -> {perm 'I_N}) (a : 'I_M) (i k : 'I_N),
+    (u : 'I_M -> vec 'I_dy) (τ : {perm 'I_N}) (a : 'I_M) (i k : 'I_N),
   (forall b : 'I_M, b != a -> ⟨x a, x b⟩ <= ρ) ->
-  (forall b, spaced Δ (r b) /\ ranks (r b) (τ b)) ->
+  (forall b, spaced Δ (r b)) -> ranks (r a) τ ->
   (forall b j, low <= r b j <= low + spread) -> (forall b c i j, ‖y b i - y c j‖ <= D0) ->
-  f a = flags (τ a) k -> (forall b j, 0 <= f b j) ->
+  f a = flags τ k -> (forall b j, 0 <= f b j) ->
   let A := attention full (ow_winner dx dy η γ1 γ2 Δ spread) (ow_state x y r f u) (a, i) in
   let own := attention full (winner_head dx dy η γ2 Δ spread)
                (el_state (x a) (y a) (r a) (f a) (u a)) i in
   ‖comb A (fun t => y t.1 t.2) - comb own (y a)‖
   <= D0 * share (strangers γ1 γ2 Δ spread ρ M N k)).
 Proof.
-pose x := two (/ 2) 1; pose r (_ : 'I_2) (_ : 'I_1) := 0; pose τ (_ : 'I_2) := 1%g : {perm 'I_1}.
+pose x := two (/ 2) 1; pose r (_ : 'I_2) (_ : 'I_1) := 0.
+pose τ := 1%g : {perm 'I_1}.
 have apart b : b != ord0 -> ⟨x ord0, x b⟩ <= / 2.
   by case: b => [[|[|b]] pb] // _; rewrite dot_1 /pair /=; lra.
-have single b : spaced 1 (r b) /\ ranks (r b) (τ b) by split=> k l; rewrite !ord1.
+have single b : spaced 1 (r b) by move=> k l; rewrite !ord1.
+have ranked : ranks (r ord0) τ by move=> k l; rewrite !ord1.
 have r0 b j : 0 <= r b j <= 0 + 0 by rewrite /r; lra.
-have f0 : r ord0 = flags (τ ord0) 0 by [].
+have f0 : r ord0 = flags τ 0 by [].
 have rpos b j : 0 <= r b j by rewrite /r; lra.
 move/(_ 1%N 1%N 2%N 1%N 0 1 1 1 (/ 2) 0 0 2 Rle_0_1 Rlt_0_1 Rlt_0_1 x (sides 1) r r
-  (fun _ => vzero) τ ord0 ord0 ord0 apart single r0 (@sides_apart 1) f0 rpos); cbv zeta.
+  (fun _ => vzero) τ ord0 ord0 ord0 apart single ranked r0 (@sides_apart 1) f0 rpos); cbv zeta.
 rewrite (@mean_sides 0 (fun t => 1 * ⟨x ord0, x t.1⟩ + (1 * r t.1 t.2
   - 2 * 1 * (0 + 1) * r t.1 t.2))); [|case=> b j|exact: (softmax_sum _ ord0)]; last first.
   by apply: eq_softmax => [[c l]]; exact: ow_winner_logit.

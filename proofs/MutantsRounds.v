@@ -71,17 +71,17 @@ Lemma not_flagged_at_any_temperature : ~ (forall (dx dy M N K : nat) (W : mat dy
   (K <= N - 1)%N -> 0 <= η -> 0 < Δ -> 0 <= g -> 0 <= h -> 0 <= ρ < 1 ->
   3 / 2 + 2 * spread / Δ <= B ->
   forall (x : 'I_M -> vec 'I_dx) (y : 'I_M -> 'I_N -> vec 'I_dy) (r : 'I_M -> 'I_N -> R)
-    (τ : 'I_M -> {perm 'I_N}) (a : 'I_M) (i : 'I_N),
-  in_queries_class W Δ ρ low spread low_Z spread_Z D0 x y r -> (forall b, ranks (r b) (τ b)) ->
+    (τ : {perm 'I_N}) (a : 'I_M) (i : 'I_N),
+  in_queries_class W Δ ρ low spread low_Z spread_Z D0 x y r -> ranks (r a) τ ->
   let blocks := nseq K (queries_block W η g h Δ ρ low spread spread_Z B M) in
   let X := run full blocks (mt_prompt x y r) in
-  X (Some (a, i)) Mt.flag ord0 = flags (τ a) K i
-  /\ ‖X (Some (a, i)) Mt.u - first_terms η W (x a) (y a) (τ a) K‖
+  X (Some (a, i)) Mt.flag ord0 = flags τ K i
+  /\ ‖X (Some (a, i)) Mt.u - first_terms η W (x a) (y a) τ K‖
      <= 2 * η * INR K * D0 * (5 / 2 * exp (- g) + (INR N - 1) * exp (- h))).
 Proof.
 move/(_ 1%N 1%N 1%N 2%N 1%N (M1 0) 0 0 0 1 0 0 1 (- 1) 1 2 (7 / 2) isT (Rle_refl 0) Rlt_0_1
-  (Rle_refl 0) (Rle_refl 0) ltac:(lra) ltac:(lra) _ _ _ (fun _ => id2) ord0 ord_max
-  (lone_in_class (or_introl erefl)) (@ranks_rewards 1)) => -[+ _].
+  (Rle_refl 0) (Rle_refl 0) ltac:(lra) ltac:(lra) _ _ _ id2 ord0 ord_max
+  (lone_in_class (or_introl erefl)) (@ranks_rewards 1 ord0)) => -[+ _].
 rewrite /= /mt_prompt mt_step; last by lra.
 rewrite /= level_reward => [|s].
   by rewrite pair_1 flag_of_level /flags invg1 perm1 /=; lra.
@@ -90,27 +90,15 @@ Qed.
 
 (* Mutant of mq_theorem_sink: its flag stays 0; after one block it is 5/6 *)
 Lemma not_a_sink_without_flag : ~ (forall (dx dy M N K : nat) (W : mat dy dx)
-    (η g h Δ ρ low spread low_Z spread_Z D0 B : R),
-  (2 <= N)%N -> (K <= N - 1)%N -> 0 <= η -> 0 < Δ -> ln 9 <= g -> 0 <= h -> 0 <= ρ < 1 ->
-  3 / 2 + 2 * spread / Δ <= B ->
-  forall (x : 'I_M -> vec 'I_dx) (y : 'I_M -> 'I_N -> vec 'I_dy) (r : 'I_M -> 'I_N -> R)
-    (τ : 'I_M -> {perm 'I_N}) (a : 'I_M) (i : 'I_N),
-  in_queries_class W Δ ρ low spread low_Z spread_Z D0 x y r -> (forall b, ranks (r b) (τ b)) ->
-  let γ1 := queries_γ1 g Δ ρ spread M in
-  let γ2 := g / Δ in
-  let γβ := queries_γβ h ρ spread_Z M in
-  let winner := mt_winner dx dy η γ1 γ2 Δ low spread in
-  let field := mt_field W η γβ (spread_Z + h) in
-  let blocks := nseq K (queries_block W η g h Δ ρ low spread spread_Z B M) in
+    (η γ1 γ2 γβ Δ low spread B C : R),
+  Δ <> 0 ->
+  forall (x : 'I_M -> vec 'I_dx) (y : 'I_M -> 'I_N -> vec 'I_dy) (r : 'I_M -> 'I_N -> R),
+  let blocks := nseq K (mt_block W η γ1 γ2 γβ Δ low spread B C) in
   let X := run full blocks (mt_prompt x y r) in
-  X None Mt.u = vzero /\ X None Mt.joint = vzero /\ X None Mt.flag ord0 = 0
-  /\ logit winner X (Some (a, i)) None <= γ1 * ρ + γ2 * low
-  /\ apply (W_V winner) (X None) El.reward ord0 = low
-  /\ logit field X (Some (a, i)) None <= γβ * ρ + (low_Z + spread_Z)).
+  X None Mt.u = vzero /\ X None Mt.joint = vzero /\ X None Mt.flag ord0 = 0).
 Proof.
-move/(_ 1%N 1%N 1%N 2%N 1%N (M1 0) 0 (ln 9) 0 1 0 0 1 (- 1) 1 2 (7 / 2) isT isT (Rle_refl 0)
-  Rlt_0_1 (Rle_refl _) (Rle_refl 0) ltac:(lra) ltac:(lra) _ _ _ (fun _ => id2) ord0 ord_max
-  (lone_in_class (or_introl erefl)) (@ranks_rewards 1)) => -[_ [_ [+ _]]].
+move/(_ 1%N 1%N 1%N 2%N 1%N (M1 0) 0 0 0 0 1 0 1 (7 / 2) 0 R1_neq_R0 (fun _ => V1 1)
+  (fun _ => ends) (rewards 1)) => -[_ [_]].
 rewrite /= /mt_prompt mt_step; last by lra.
 rewrite /= level_reward => [|s]; first by rewrite flag_of_level; lra.
 by rewrite dot_zerol; ring.
@@ -121,19 +109,19 @@ Lemma not_own_terms_at_twice_the_margin : ~ (forall (dx dy M N : nat) (W : mat d
     (η g h Δ ρ low spread low_Z spread_Z D0 B : R),
   0 <= η -> 0 < Δ -> ln 9 <= g -> 0 <= h -> 0 <= ρ < 1 -> 3 / 2 + 2 * spread / Δ <= B ->
   forall (x : 'I_M -> vec 'I_dx) (y : 'I_M -> 'I_N -> vec 'I_dy) (r : 'I_M -> 'I_N -> R)
-    (τ : 'I_M -> {perm 'I_N}) (a : 'I_M) (i : 'I_N),
-  in_queries_class W Δ ρ low spread low_Z spread_Z D0 x y r -> (forall b, ranks (r b) (τ b)) ->
+    (τ : {perm 'I_N}) (a : 'I_M) (i : 'I_N),
+  in_queries_class W Δ ρ low spread low_Z spread_Z D0 x y r -> ranks (r a) τ ->
   let blocks := nseq (N - 1) (queries_block W η g h Δ ρ low spread spread_Z B M) in
   let u := run full blocks (mt_prompt x y r) (Some (a, i)) Mt.u in
   let U := 2 * η * (INR N - 1) * D0 in
-  ‖u - ((- η) *: gradient W (x a) (y a) (τ a)) *v x a‖
+  ‖u - ((- η) *: gradient W (x a) (y a) τ) *v x a‖
   <= U * (5 / 2 * exp (- g) + (INR N - 1) * exp (- (2 * h)))).
 Proof.
 have cls := lone_in_class (or_introl (erefl 1)).
 have g9 : ln 9 <= ln 900 by left; apply: ln_increasing; lra.
 have h0 : 0 <= ln 8 by left; rewrite -ln_1; apply: ln_increasing; lra.
 move/(_ 1%N 1%N 1%N 2%N (M1 0) (/ 2) (ln 900) (ln 8) 1 0 0 1 (- 1) 1 2 (7 / 2) ltac:(lra) Rlt_0_1
-  g9 h0 ltac:(lra) ltac:(lra) _ _ _ (fun _ => id2) ord0 ord0 cls (@ranks_rewards 1)); cbv zeta.
+  g9 h0 ltac:(lra) ltac:(lra) _ _ _ id2 ord0 ord0 cls (@ranks_rewards 1 ord0)); cbv zeta.
 rewrite gradient_two; last by ring.
 rewrite subSS subn0 /= /mt_prompt mt_step; last by lra.
 rewrite /= M1_scal !mulmv_1; set A := comb _ _; set F := comb _ _.
@@ -311,12 +299,12 @@ Qed.
 (* Mutant of mq_theorem_choice: the sink's logit 0, whatever the tolerance *)
 Lemma not_chosen_with_a_weak_sink : ~ (forall (dx dy M N P : nat) (W : mat dy dx)
     (η Δ ρ low spread low_Z spread_Z D0 B tol : R),
-  (0 < P)%N -> 0 <= η -> 0 < Δ -> 0 <= ρ < 1 -> 3 / 2 + 2 * spread / Δ <= B ->
+  (0 < P)%N -> 0 < Δ -> 0 <= ρ < 1 -> 3 / 2 + 2 * spread / Δ <= B ->
   let U := 2 * η * (INR N - 1) * D0 in
   0 < tol <= INR M * U ->
   let g := Rmax (ln 9) (ln (15 * (INR M * U) / tol)) in
   let h := Rmax 1 (ln (6 * (INR N - 1) * (INR M * U) / tol)) in
-  let ε := sink_spacing P (5 * tol / (36 * (INR M * U))) in
+  let ε := Rmin 1 (sink_spacing P (5 * tol / (36 * (INR M * U)))) in
   let λ := 0 in
   forall (x : 'I_M -> vec 'I_dx) (y : 'I_M -> 'I_N -> vec 'I_dy) (r : 'I_M -> 'I_N -> R)
     (τ : 'I_M -> {perm 'I_N}) (a : 'I_M) (i : 'I_N),
@@ -329,17 +317,17 @@ Lemma not_chosen_with_a_weak_sink : ~ (forall (dx dy M N P : nat) (W : mat dy dx
 Proof.
 have cls := lone_in_class (or_intror (erefl (- 1))).
 have U2 : 0 < / 10 <= INR 1 * (2 * / 2 * (INR 2 - 1) * 2) by rewrite /=; lra.
-move/(_ 1%N 1%N 1%N 2%N 1%N (M1 0) (/ 2) 1 0 0 1 (- 1) 1 2 (7 / 2) (/ 10) isT ltac:(lra) Rlt_0_1
+move/(_ 1%N 1%N 1%N 2%N 1%N (M1 0) (/ 2) 1 0 0 1 (- 1) 1 2 (7 / 2) (/ 10) isT Rlt_0_1
   ltac:(lra) ltac:(lra) U2 _ _ _ (fun _ => id2) ord0 ord0 cls (@ranks_rewards 1)); cbv zeta.
 rewrite (_ : INR 1 * _ = 2); last by rewrite /=; field.
-set g := Rmax (ln 9) _; set h := Rmax 1 _; set ε := sink_spacing _ _.
+set g := Rmax (ln 9) _; set h := Rmax 1 _; set ε := Rmin 1 _.
 have h0 : 0 <= h by have := Rmax_l 1 (ln (6 * (INR 2 - 1) * 2 / / 10)); rewrite -/h; lra.
 have [fs [acc [_ [XE le]]]] := mt_rounds (η := / 2) ltac:(lra) Rlt_0_1 (Rmax_l _ _ : ln 9 <= g) h0
   (ltac:(lra) : 0 <= 0 < 1) (ltac:(lra) : 3 / 2 + 2 * 1 / 1 <= 7 / 2) cls (@ranks_rewards 1)
   (leqnn (2 - 1)).
 rewrite run_cat XE [run _ _ _]/=.
 have [w [w2 ->]] := @lone_joint 2 ε (fun _ => ends) (rewards 1) (mt_flags (fun _ => id2) (2 - 1) fs)
-  acc ord0 (sink_spacing_gt0 _ _).
+  acc ord0 (Rmin_glb_lt _ _ _ Rlt_0_1 (sink_spacing_gt0 _ _)).
 have one : joint_gradient (M1 0) (fun _ : 'I_1 => V1 1) (fun _ => ends) (fun _ => id2) = M1 (- 2).
   by apply: vec_eq => p; rewrite /joint_gradient /comb sum_ord1 slope_0 /M1; ring.
 have := le ord0; rewrite -(gradient_step_terms (M1 0) (/ 2) _ _ (queries_unit cls ord0)).

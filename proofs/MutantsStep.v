@@ -130,7 +130,7 @@ rewrite LE -[X in X < _]ln_exp; apply: ln_increasing; first exact: exp_pos.
 by have -> : - (4 * - 1) = 4; [ring | lra].
 Qed.
 
-(* Mutant of pl_convex_across_queries: the other way round *)
+(* Mutant of pl_convex_across_queries: lower at 0 than on both sides; its inequalities *)
 Lemma not_across_queries_lower_at_0 : ~ (
   let W (w : R) : mat 1 1 := fun _ => w in
   let x (j : 'I_2) : vec 'I_1 := fun _ => INR j in

@@ -152,11 +152,11 @@ Proof. by have := sum_pick a (fun=> c); rewrite sum_const_ord => E; lra. Qed.
 Theorem mq_own_term_winner : forall (dx dy M N : nat) (η γ1 γ2 Δ ρ low spread D0 : R),
   0 <= γ1 -> 0 < γ2 -> 0 < Δ ->
   forall (x : 'I_M -> vec 'I_dx) (y : 'I_M -> 'I_N -> vec 'I_dy) (r f : 'I_M -> 'I_N -> R)
-    (u : 'I_M -> vec 'I_dy) (τ : 'I_M -> {perm 'I_N}) (a : 'I_M) (i k : 'I_N),
+    (u : 'I_M -> vec 'I_dy) (τ : {perm 'I_N}) (a : 'I_M) (i k : 'I_N),
   ‖x a‖ = 1 -> (forall b : 'I_M, b != a -> ⟨x a, x b⟩ <= ρ) ->
-  (forall b, spaced Δ (r b) /\ ranks (r b) (τ b)) ->
+  (forall b, spaced Δ (r b)) -> ranks (r a) τ ->
   (forall b j, low <= r b j <= low + spread) -> (forall b c i j, ‖y b i - y c j‖ <= D0) ->
-  f a = flags (τ a) k -> (forall b j, 0 <= f b j) ->
+  f a = flags τ k -> (forall b j, 0 <= f b j) ->
   let A := attention full (ow_winner dx dy η γ1 γ2 Δ spread) (ow_state x y r f u) (a, i) in
   let own := attention full (winner_head dx dy η γ2 Δ spread)
                (el_state (x a) (y a) (r a) (f a) (u a)) i in
@@ -164,7 +164,7 @@ Theorem mq_own_term_winner : forall (dx dy M N : nat) (η γ1 γ2 Δ ρ low spre
   <= D0 * share (strangers γ1 γ2 Δ spread ρ M N k).
 Proof.
 move=> dx dy M N η γ1 γ2 Δ ρ low spread D0 γ10 γ20 Δ0 x y r f u τ a i k.
-move=> x1 overlap ordered range dist fa f0; cbv zeta.
+move=> x1 overlap gaps ranked range dist fa f0; cbv zeta.
 have mask : 0 <= spread + Δ by have := range a k; lra.
 pose g b := γ1 * ⟨x a, x b⟩.
 pose z b j := γ2 * r b j - 2 * γ2 * (spread + Δ) * f b j.
@@ -176,13 +176,12 @@ have -> : comb (attention full (winner_head dx dy η γ2 Δ spread)
     (el_state (x a) (y a) (r a) (f a) (u a)) i) (y a) = comb (softmax (z a)) (y a).
   by apply: vec_eq => c; apply: eq_bigr => j _; rewrite el_winner_attention.
 apply: (own_mean g z y a k dist).
-have [gaps_a ranked_a] := ordered a.
-have best : low + INR (N - k.+1) * Δ <= r a (τ a k).
-  by apply: (ranks_low ranked_a gaps_a) => j; case: (range a j).
+have best : low + INR (N - k.+1) * Δ <= r a (τ k).
+  by apply: (ranks_low ranked (gaps a)) => j; case: (range a j).
 set top := low + _ in best.
 have ga : g a = γ1 by rewrite /g -[⟨x a, x a⟩]/(‖x a‖²) -vnorm_sqr x1; ring.
 have own : exp (γ1 + γ2 * top) <= ∑_j exp (g a + z a j).
-  apply: Rle_trans (_ : exp (g a + z a (τ a k)) <= _).
+  apply: Rle_trans (_ : exp (g a + z a (τ k)) <= _).
     apply: exp_mono; rewrite ga /z fa flags_place ltnn.
     by have := Rmult_le_compat_l _ _ _ (Rlt_le _ _ γ20) best; lra.
   apply: (sum_ge_term (P := predT) (F := fun j => exp (g a + z a j))) => // j _.
@@ -191,16 +190,16 @@ set ξ := exp (- γ2 * Δ).
 have ξ1 : 0 < ξ < 1 by split; [exact: exp_pos | rewrite -exp_0; apply: exp_increasing; nra].
 have few b : b != a -> ∑_j exp (g b + z b j)
     <= exp (γ1 * ρ + γ2 * (low + spread)) * ((1 - ξ ^ N) / (1 - ξ)).
-  move=> ba; have [gaps_b ranked_b] := ordered b.
+  move=> ba; have [τb ranked_b] := ranking_exists (spaced_distinct Δ0 (gaps b)).
   have -> : (1 - ξ ^ N) / (1 - ξ) = ∑_(l < N) ξ ^ l by rewrite -sum_geometric; field; lra.
-  rewrite (sum_reindex predT _ (@perm_inj _ (τ b))) -sum_scal; apply: sum_le => l _.
+  rewrite (sum_reindex predT _ (@perm_inj _ τb)) -sum_scal; apply: sum_le => l _.
   have -> : ξ ^ l = exp (- (INR l * (γ2 * Δ))) by rewrite exp_INR; congr (exp _ ^ _); ring.
   rewrite -exp_plus; apply: exp_mono; rewrite /g /z.
   have high j : r b j <= low + spread by case: (range b j).
-  have := ranks_high ranked_b gaps_b l high => place.
+  have := ranks_high ranked_b (gaps b) l high => place.
   have p1 := Rmult_le_compat_l _ _ _ (Rlt_le _ _ γ20) place.
   have p2 := Rmult_le_compat_l _ _ _ γ10 (overlap b ba).
-  have p3 : 0 <= 2 * γ2 * (spread + Δ) * f b (τ b l) by apply: Rmult_le_pos (f0 _ _); nra.
+  have p3 : 0 <= 2 * γ2 * (spread + Δ) * f b (τb l) by apply: Rmult_le_pos (f0 _ _); nra.
   by lra.
 set q := exp (γ1 * ρ + γ2 * (low + spread)) * ((1 - ξ ^ N) / (1 - ξ)) in few.
 apply: (Rle_trans _ ((INR M - 1) * q)).

@@ -86,6 +86,18 @@ by rewrite /e -Rmult_plus_distr_l; apply: Rmult_le_compat_l; lra.
 Qed.
 End Rounds.
 
+(* Rewards that are apart have rankings; that of one query may be given. *)
+Lemma rankings_exist M N Δ (r : 'I_M -> 'I_N -> R) (a : 'I_M) (τ : {perm 'I_N}) :
+  0 < Δ -> (forall b, spaced Δ (r b)) -> ranks (r a) τ ->
+  exists σ : 'I_M -> {perm 'I_N}, σ a = τ /\ forall b, ranks (r b) (σ b).
+Proof.
+move=> Δ0 gaps ranked.
+have some b : exists τb, ranks (r b) τb := ranking_exists (spaced_distinct Δ0 (gaps b)).
+have [σ σr] := fin_all_exists some.
+exists (fun b => if b == a then τ else σ b); rewrite eqxx; split=> // b.
+by case: eqP => [->|].
+Qed.
+
 (* ── The claims ─────────────────────────────────────────────────────────────────────────────── *)
 
 (* Claim mq-theorem, parts own-terms, induction: after K ≤ N − 1 blocks the flags are exact, and
@@ -95,17 +107,18 @@ Theorem mq_theorem_induction : forall (dx dy M N K : nat) (W : mat dy dx)
   (K <= N - 1)%N -> 0 <= η -> 0 < Δ -> ln 9 <= g -> 0 <= h -> 0 <= ρ < 1 ->
   3 / 2 + 2 * spread / Δ <= B ->
   forall (x : 'I_M -> vec 'I_dx) (y : 'I_M -> 'I_N -> vec 'I_dy) (r : 'I_M -> 'I_N -> R)
-    (τ : 'I_M -> {perm 'I_N}) (a : 'I_M) (i : 'I_N),
-  in_queries_class W Δ ρ low spread low_Z spread_Z D0 x y r -> (forall b, ranks (r b) (τ b)) ->
+    (τ : {perm 'I_N}) (a : 'I_M) (i : 'I_N),
+  in_queries_class W Δ ρ low spread low_Z spread_Z D0 x y r -> ranks (r a) τ ->
   let blocks := nseq K (queries_block W η g h Δ ρ low spread spread_Z B M) in
   let X := run full blocks (mt_prompt x y r) in
-  X (Some (a, i)) Mt.flag ord0 = flags (τ a) K i
-  /\ ‖X (Some (a, i)) Mt.u - first_terms η W (x a) (y a) (τ a) K‖
+  X (Some (a, i)) Mt.flag ord0 = flags τ K i
+  /\ ‖X (Some (a, i)) Mt.u - first_terms η W (x a) (y a) τ K‖
      <= 2 * η * INR K * D0 * (5 / 2 * exp (- g) + (INR N - 1) * exp (- h)).
 Proof.
 move=> dx dy M N K W η g h Δ ρ low spread low_Z spread_Z D0 B KN η0 Δ0 g9 h0 ρ0 BR x y r τ a i.
 move=> cls ranked blocks X.
-have [fs [acc [_ [XE le]]]] := mt_rounds η0 Δ0 g9 h0 ρ0 BR cls ranked KN.
+have [σ [<- all]] := rankings_exist Δ0 (queries_gaps cls) ranked.
+have [fs [acc [_ [XE le]]]] := mt_rounds η0 Δ0 g9 h0 ρ0 BR cls all KN.
 rewrite /X /blocks XE; split=> //; apply: Rle_trans (le a) _; right; ring.
 Qed.
 
@@ -114,60 +127,100 @@ Theorem mq_theorem_own_terms : forall (dx dy M N : nat) (W : mat dy dx)
     (η g h Δ ρ low spread low_Z spread_Z D0 B : R),
   0 <= η -> 0 < Δ -> ln 9 <= g -> 0 <= h -> 0 <= ρ < 1 -> 3 / 2 + 2 * spread / Δ <= B ->
   forall (x : 'I_M -> vec 'I_dx) (y : 'I_M -> 'I_N -> vec 'I_dy) (r : 'I_M -> 'I_N -> R)
-    (τ : 'I_M -> {perm 'I_N}) (a : 'I_M) (i : 'I_N),
-  in_queries_class W Δ ρ low spread low_Z spread_Z D0 x y r -> (forall b, ranks (r b) (τ b)) ->
+    (τ : {perm 'I_N}) (a : 'I_M) (i : 'I_N),
+  in_queries_class W Δ ρ low spread low_Z spread_Z D0 x y r -> ranks (r a) τ ->
   let blocks := nseq (N - 1) (queries_block W η g h Δ ρ low spread spread_Z B M) in
   let u := run full blocks (mt_prompt x y r) (Some (a, i)) Mt.u in
   let U := 2 * η * (INR N - 1) * D0 in
-  ‖u - ((- η) *: gradient W (x a) (y a) (τ a)) *v x a‖
+  ‖u - ((- η) *: gradient W (x a) (y a) τ) *v x a‖
   <= U * (5 / 2 * exp (- g) + (INR N - 1) * exp (- h)).
 Proof.
 move=> dx dy M N W η g h Δ ρ low spread low_Z spread_Z D0 B η0 Δ0 g9 h0 ρ0 BR x y r τ a i.
 move=> cls ranked blocks u U; rewrite (gradient_step_terms W η _ _ (queries_unit cls a)).
-have [_] := mq_theorem_induction (leqnn (N - 1)) η0 Δ0 g9 h0 ρ0 BR a i cls ranked.
+have [_] := mq_theorem_induction (leqnn (N - 1)) η0 Δ0 g9 h0 ρ0 BR i cls ranked.
 rewrite -/blocks -/u minus_INR; last by apply/leP; apply: leq_ltn_trans (leq0n i) (ltn_ord i).
 by rewrite [INR 1]/= /U.
 Qed.
 
-(* Claim mq-theorem, part sink: before every block, its accumulator and its row joint are zero and
-   its flag is no less than 0; as a key it weighs no more than a response of reward low (in the head
-   that selects), or of the highest reduced score (in the other), to a query whose product with the
-   asker's is ρ, and it counts as the reward low. *)
+(* Claim mq-theorem, part sink: after any number of blocks, at any temperatures and on any inputs,
+   its accumulator and its row joint are zero and its flag is no less than 0. *)
 Theorem mq_theorem_sink : forall (dx dy M N K : nat) (W : mat dy dx)
-    (η g h Δ ρ low spread low_Z spread_Z D0 B : R),
-  (2 <= N)%N -> (K <= N - 1)%N -> 0 <= η -> 0 < Δ -> ln 9 <= g -> 0 <= h -> 0 <= ρ < 1 ->
-  3 / 2 + 2 * spread / Δ <= B ->
+    (η γ1 γ2 γβ Δ low spread B C : R),
+  Δ <> 0 ->
+  forall (x : 'I_M -> vec 'I_dx) (y : 'I_M -> 'I_N -> vec 'I_dy) (r : 'I_M -> 'I_N -> R),
+  let blocks := nseq K (mt_block W η γ1 γ2 γβ Δ low spread B C) in
+  let X := run full blocks (mt_prompt x y r) in
+  X None Mt.u = vzero /\ X None Mt.joint = vzero /\ 0 <= X None Mt.flag ord0.
+Proof.
+move=> dx dy M N K W η γ1 γ2 γβ Δ low spread B C Δ0 x y r blocks X.
+suff [f [u [XE [u0 f0]]]] : exists f u,
+    X = mt_state x y r f u (fun _ => vzero) /\ u None = vzero /\ 0 <= f None by rewrite XE.
+rewrite /X /blocks; elim: K {blocks X} => [|K [f [u [XE [u0 f0]]]]].
+  by exists (fun _ => 0), (fun _ => vzero); split=> //; split=> //; exact: Rle_refl.
+rewrite run_nseq XE mt_step //; do 2 eexists; split; first reflexivity.
+split; last by set c := clip _; have : 0 <= c := clip_ge0 _; lra.
+rewrite u0; set p := comb _ _; set q := comb _ _; have -> : p = q by exact: mt_sink_level.
+by apply: vec_eq => c; rewrite /vadd /vscal /vsub /vzero; ring.
+Qed.
+
+(* Claim mq-theorem, part sink: in any state of the rows that blocks write, with a flag ≥ 0 at the
+   sink. As a key it weighs no more than a response of reward low (in the head that selects), or of
+   the highest reduced score (in the other), to a query whose product with the asker's is ρ; it
+   counts as the reward low, the response zero. Where it asks, what the heads write cancels. *)
+Theorem mq_theorem_sink_key : forall (dx dy M N : nat) (W : mat dy dx)
+    (η g h Δ ρ low spread low_Z spread_Z D0 : R),
+  (2 <= N)%N -> 0 < Δ -> 0 <= g -> 0 <= h -> 0 <= ρ < 1 ->
   forall (x : 'I_M -> vec 'I_dx) (y : 'I_M -> 'I_N -> vec 'I_dy) (r : 'I_M -> 'I_N -> R)
-    (τ : 'I_M -> {perm 'I_N}) (a : 'I_M) (i : 'I_N),
-  in_queries_class W Δ ρ low spread low_Z spread_Z D0 x y r -> (forall b, ranks (r b) (τ b)) ->
+    (f : option ('I_M * 'I_N) -> R) (u j : option ('I_M * 'I_N) -> vec 'I_dy)
+    (a : 'I_M) (i : 'I_N),
+  in_queries_class W Δ ρ low spread low_Z spread_Z D0 x y r -> 0 <= f None ->
   let γ1 := queries_γ1 g Δ ρ spread M in
   let γ2 := g / Δ in
   let γβ := queries_γβ h ρ spread_Z M in
   let winner := mt_winner dx dy η γ1 γ2 Δ low spread in
   let field := mt_field W η γβ (spread_Z + h) in
-  let blocks := nseq K (queries_block W η g h Δ ρ low spread spread_Z B M) in
-  let X := run full blocks (mt_prompt x y r) in
-  X None Mt.u = vzero /\ X None Mt.joint = vzero /\ 0 <= X None Mt.flag ord0
-  /\ logit winner X (Some (a, i)) None <= γ1 * ρ + γ2 * low
+  let X := mt_state x y r f u j in
+  logit winner X (Some (a, i)) None <= γ1 * ρ + γ2 * low
+  /\ logit field X (Some (a, i)) None <= γβ * ρ + (low_Z + spread_Z)
   /\ apply (W_V winner) (X None) El.reward ord0 = low
-  /\ logit field X (Some (a, i)) None <= γβ * ρ + (low_Z + spread_Z).
+  /\ apply (W_V winner) (X None) El.response = vzero
+  /\ apply (W_V field) (X None) tt = vzero
+  /\ (head_output full winner X None Mt.u + head_output full field X None Mt.u)%V = vzero.
 Proof.
-move=> dx dy M N K W η g h Δ ρ low spread low_Z spread_Z D0 B N2 KN η0 Δ0 g9 h0 ρ0 BR x y r τ a i.
-move=> cls ranked γ1 γ2 γβ winner field blocks X.
-have [fs [acc [fs0 [XE _]]]] := mt_rounds η0 Δ0 g9 h0 ρ0 BR cls ranked KN.
-rewrite /X /blocks XE; do 3 (split=> //).
-pose k : 'I_N := Ordinal (ltnW N2).
-have γ10 : 0 <= γ1 := turn_γ10 a (k := k) Δ0 g9 ρ0 cls ranked N2.
-have γ20 : 0 < γ2 := turn_γ2 Δ0 g9.
-have s0 : Δ <= spread := turn_spread a (k := k) cls ranked N2.
+move=> dx dy M N W η g h Δ ρ low spread low_Z spread_Z D0 N2 Δ0 g0 h0 ρ0 x y r f u j a i cls f0.
+move=> γ1 γ2 γβ winner field X.
+have M1 : 1 <= INR M.
+  by rewrite -[1]/(INR 1); apply: INR_le; exact: leq_ltn_trans (leq0n a) (ltn_ord a).
+have s0 : Δ <= spread.
+  have := queries_gaps cls a (_ : Ordinal (ltnW N2) != Ordinal N2) => /(_ isT).
+  have := queries_rewards cls a (Ordinal (ltnW N2)); have := queries_rewards cls a (Ordinal N2).
+  by split_Rabs; lra.
+have z0 : 0 <= spread_Z by have := queries_scores cls a a i; lra.
+have log c : 1 <= c -> 0 <= ln c.
+  by case=> [lt|<-]; [left; rewrite -ln_1; apply: ln_increasing; lra | rewrite ln_1; lra].
+have ρ1 : 0 <= / (1 - ρ) by left; apply: Rinv_0_lt_compat; lra.
+have γ20 : 0 <= γ2 by apply: Rmult_le_pos => //; left; exact: Rinv_0_lt_compat.
+have γ10 : 0 <= γ1.
+  apply: Rmult_le_pos ρ1; rewrite -/γ2; have : 0 <= γ2 * spread by apply: Rmult_le_pos; lra.
+  suff : 0 <= ln (INR M * spread / Δ) by lra.
+  apply: log; apply: (Rmult_le_reg_r Δ) => //.
+  by rewrite (_ : _ / Δ * Δ = INR M * spread); [nra | field; lra].
+have γβ0 : 0 <= γβ by apply: Rmult_le_pos ρ1; have := log _ M1; lra.
+have W0 : (W *v vzero)%V = vzero.
+  by apply: vec_eq => c; apply: sum_eq0 => e _; rewrite /vzero; ring.
 split.
   rewrite mt_winner_logit /= dotC dot_zerol.
-  have := Rmult_le_pos _ _ γ10 (proj1 ρ0); have sf : 0 <= (spread + Δ) * fs.
-    by apply: Rmult_le_pos; lra.
-  by have := Rmult_le_pos _ _ (Rlt_le _ _ γ20) sf; lra.
+  have := Rmult_le_pos _ _ γ10 (proj1 ρ0).
+  have : 0 <= (spread + Δ) * f None by apply: Rmult_le_pos; lra.
+  by move=> sf; have := Rmult_le_pos _ _ γ20 sf; lra.
+split.
+  rewrite mt_field_logit /= /sqnorm !(dotC _ vzero) !dot_zerol.
+  have := Rmult_le_pos _ _ γβ0 (proj1 ρ0); have := queries_zero cls.
+  by have : 0 <= (spread_Z + h) * f None by [apply: Rmult_le_pos; lra]; lra.
 split; first by blocks; ring.
-rewrite mt_field_logit /=.
-have := @turn_sink_field dx dy M N W h Δ ρ low spread low_Z spread_Z D0 fs x y r τ a k h0 ρ0 fs0
-  cls.
-by rewrite /= Rmult_1_l.
+split; first by apply: vec_eq => c; blocks; rewrite /vzero; ring.
+split; first by apply: vec_eq => c; blocks; rewrite /vzero; ring.
+apply: vec_eq => c; rewrite /vadd mt_winner_output mt_field_output; blocks.
+rewrite (mt_sink_level W γ1 γ2 γβ Δ low spread (spread_Z + h) x y r f) /vzero.
+by set p := comb _ _ _; ring.
 Qed.

@@ -246,10 +246,10 @@ Qed.
 Definition sink_total (P : nat) (ε : R) : R := ∑_(k < P) (Rabs (sink_coefficient P k.+1)
   * (sinh (2 * (INR k.+1 * ε)) / (INR k.+1 * ε))).
 
-(* 2 sinh(ε/2) = ((2P+1)!/(P!)² curvature)^{1/2P}, or ε = 1 if that is smaller. *)
+(* 2 sinh(ε/2) = ((2P+1)!/(P!)² curvature)^{1/2P}. *)
 Definition sink_spacing (P : nat) (curvature : R) : R :=
-  Rmin 1 (2 * arcsinh (Rpower (INR (fact (2 * P + 1)) / (INR (fact P) * INR (fact P)) * curvature)
-                         (/ INR (2 * P)) / 2)).
+  2 * arcsinh (Rpower (INR (fact (2 * P + 1)) / (INR (fact P) * INR (fact P)) * curvature)
+                 (/ INR (2 * P)) / 2).
 
 Lemma sinh_mono s t : s <= t -> sinh s <= sinh t.
 Proof. by case=> [/sinh_lt /Rlt_le|->] //; exact: Rle_refl. Qed.
@@ -261,17 +261,15 @@ Qed.
 
 Lemma sink_spacing_gt0 P curvature : 0 < sink_spacing P curvature.
 Proof.
-apply: Rmin_glb_lt; first by lra.
 have e0 : 0 < Rpower (INR (fact (2 * P + 1)) / (INR (fact P) * INR (fact P)) * curvature)
   (/ INR (2 * P)) / 2 by rewrite /Rpower; set e := exp _; have : 0 < e := exp_pos _; lra.
-by have := arcsinh_pos e0; lra.
+by have := arcsinh_pos e0; rewrite /sink_spacing; lra.
 Qed.
 
-Lemma sink_spacing_loss P curvature : (0 < P)%N -> 0 < curvature ->
-  sink_loss P (sink_spacing P curvature) <= curvature.
+Lemma sink_spacing_loss P curvature ε : (0 < P)%N -> 0 < curvature ->
+  0 < ε <= sink_spacing P curvature -> sink_loss P ε <= curvature.
 Proof.
-move=> P0 c0; have ε0 := sink_spacing_gt0 P curvature.
-set ε := sink_spacing _ _ in ε0 *; apply: Rle_trans (sink_order P ε0) _.
+move=> P0 c0 [ε0 close]; apply: Rle_trans (sink_order P ε0) _.
 have f0 : 0 < INR (fact P) by exact: fact_gt0.
 have f1 : 0 < INR (fact (2 * P + 1)) by exact: fact_gt0.
 set q := INR (fact (2 * P + 1)) / (INR (fact P) * INR (fact P)) * curvature.
@@ -280,8 +278,7 @@ have q0 : 0 < q.
 have n0 : 0 < INR (2 * P) by apply: INR_gt0; rewrite muln_gt0.
 have le : 2 * sinh (ε / 2) <= Rpower q (/ INR (2 * P)).
   have h : ε / 2 <= arcsinh (Rpower q (/ INR (2 * P)) / 2).
-    have : ε <= 2 * arcsinh (Rpower q (/ INR (2 * P)) / 2) := Rmin_r _ _.
-    by lra.
+    by move: close; rewrite /sink_spacing -/q; lra.
   by have := sinh_mono h; rewrite sinh_arcsinh; lra.
 have s0 : 0 <= 2 * sinh (ε / 2).
   by have := sinh_mono (ltac:(lra) : 0 <= ε / 2); rewrite sinh_0; lra.
@@ -321,12 +318,12 @@ Qed.
    The margins g and h fix γ₁, γ₂, γ_β and C. *)
 Theorem mq_theorem_choice : forall (dx dy M N P : nat) (W : mat dy dx)
     (η Δ ρ low spread low_Z spread_Z D0 B tol : R),
-  (0 < P)%N -> 0 <= η -> 0 < Δ -> 0 <= ρ < 1 -> 3 / 2 + 2 * spread / Δ <= B ->
+  (0 < P)%N -> 0 < Δ -> 0 <= ρ < 1 -> 3 / 2 + 2 * spread / Δ <= B ->
   let U := 2 * η * (INR N - 1) * D0 in
   0 < tol <= INR M * U ->
   let g := Rmax (ln 9) (ln (15 * (INR M * U) / tol)) in
   let h := Rmax 1 (ln (6 * (INR N - 1) * (INR M * U) / tol)) in
-  let ε := sink_spacing P (5 * tol / (36 * (INR M * U))) in
+  let ε := Rmin 1 (sink_spacing P (5 * tol / (36 * (INR M * U)))) in
   let λ := ln (INR (M * N) * sink_total P ε / (tol / (6 * (INR M * U)))) in
   forall (x : 'I_M -> vec 'I_dx) (y : 'I_M -> 'I_N -> vec 'I_dy) (r : 'I_M -> 'I_N -> R)
     (τ : 'I_M -> {perm 'I_N}) (a : 'I_M) (i : 'I_N),
@@ -337,7 +334,7 @@ Theorem mq_theorem_choice : forall (dx dy M N P : nat) (W : mat dy dx)
   let ΔW := ((- η) *: joint_gradient W x y τ)%V in
   ‖joint - ΔW *v x a‖ <= tol.
 Proof.
-move=> dx dy M N P W η Δ ρ low spread low_Z spread_Z D0 B tol P0 η0 Δ0 ρ0 BR U [t0 tU].
+move=> dx dy M N P W η Δ ρ low spread low_Z spread_Z D0 B tol P0 Δ0 ρ0 BR U [t0 tU].
 set m := INR M * U in tU *; move=> g h ε λ x y r τ a i cls ranked blocks joint ΔW.
 have M1 : 1 <= INR M.
   by rewrite -[1]/(INR 1); apply: INR_le; exact: leq_ltn_trans (leq0n a) (ltn_ord a).
@@ -347,7 +344,11 @@ have m0 : 0 < m by lra.
 have U0 : 0 < U by apply: Rnot_le_lt => U0; move: m0; rewrite /m; nra.
 have N2 : 0 < INR N - 1.
   by case: (Req_dec (INR N - 1) 0) => [E|]; [move: U0; rewrite /U E; lra | lra].
-have ε0 : 0 < ε := sink_spacing_gt0 _ _.
+have η0 : 0 <= η.
+  have D00 : 0 <= D0 := Rle_trans _ _ _ (vnorm_ge0 _) (queries_lengths cls a i).
+  apply: Rnot_lt_le => η0; have := Rmult_le_pos _ _ (Rlt_le _ _ N2) D00.
+  by move: U0; rewrite /U; nra.
+have ε0 : 0 < ε by apply: Rmin_glb_lt; [lra | exact: sink_spacing_gt0].
 have g9 : ln 9 <= g by exact: Rmax_l.
 have h0 : 0 <= h by have := Rmax_l 1 (ln (6 * (INR N - 1) * m / tol)); rewrite -/h; lra.
 have bound := @mq_theorem dx dy M N P W η g h Δ ρ low spread low_Z spread_Z D0 B ε λ η0 Δ0 g9 h0 ρ0
@@ -373,7 +374,8 @@ have own : INR M * E_own <= tol / 3.
   rewrite (_ : m * (5 / 2 * (tol / (15 * m)) + tol / (6 * m)) = tol / 3); last by field; lra.
   by rewrite /m /E_own -/U Rmult_assoc.
 have loss : sink_loss P ε <= 5 * tol / (36 * m).
-  by apply: sink_spacing_loss => //; apply: Rdiv_lt_0_compat; lra.
+  apply: sink_spacing_loss => //; first by apply: Rdiv_lt_0_compat; lra.
+  by split=> //; exact: Rmin_r.
 have leak : sink_leak P (M * N) ε λ = tol / (6 * m).
   have T0 := @sink_total_gt0 P ε P0 ε0.
   have n0 : 0 < INR (M * N) by rewrite mult_INR; apply: Rmult_lt_0_compat; lra.

@@ -315,13 +315,40 @@ move: (exp (- γ * (_ + _))) e e0 => f f1 f0.
 apply: Rle_trans (share_le_self _) _; nra.
 Qed.
 
-(* Claim theorem-3-3, part sharp: with C = 0 and N = n + 3 responses there are inputs, with one
-   response at a pole ρ and the others at −ρ, on which the error is as near to the bound as one
-   likes, at every temperature that is cold enough; the spread 4ρ² of their scores is large. *)
+Lemma sharp_bound_gt0 n ρ η γ Δ : 0 < η -> 0 < ρ -> 0 < γ -> 0 < Δ ->
+  0 < error_bound η γ Δ 0 (INR n.+2 * Δ) (4 * ρ ^ 2) (2 * ρ) n.+3 n.+2.
+Proof.
+move=> η0 ρ0 γ0 Δ0; rewrite /error_bound sum_add; apply: Rmult_lt_0_compat.
+  by repeat apply: Rmult_lt_0_compat; lra.
+have w0 (k : 'I_n.+2) : 0 <= share (winner_crowd γ Δ (INR n.+2 * Δ) n.+3 k).
+  apply: share_ge0; apply: Rle_trans (crowd_ge0 _ _) _.
+  exact: (winner_crowd_le (widen_ord (leqnSn _) k) γ0 Δ0 (gaps (@pole_class n.+2 ρ Δ
+    (Rlt_le _ _ ρ0) (Rlt_le _ _ Δ0)))
+    (pole_ranks (n := n.+3) Δ0) (@pole_range n.+2 Δ Δ0)).
+have e0 := exp_pos (- (0 - 4 * ρ ^ 2)).
+have f0 (k : 'I_n.+2) : 0 <= share (field_crowd 0 (4 * ρ ^ 2) n.+3 k).
+  apply: share_ge0; apply: Rmult_le_pos (Rlt_le _ _ e0).
+  apply: Rmult_le_pos (INR_ge0 _) (Rlt_le _ _ (Rinv_0_lt_compat _ _)).
+  by apply: INR_gt0; rewrite subn_gt0 ltnS ltnW.
+apply: Rplus_le_lt_0_compat; first by apply: sum_ge0 => k _; exact: w0.
+pose k : 'I_n.+2 := lift ord0 ord0.
+apply: Rlt_le_trans (_ : 0 < share (field_crowd 0 (4 * ρ ^ 2) n.+3 k)) _; last first.
+  exact: (@sum_ge_term _ predT (fun k : 'I_n.+2 => share (field_crowd 0 (4 * ρ ^ 2) n.+3 k)) k isT
+    (fun k _ => f0 k)).
+have c0 : 0 < field_crowd 0 (4 * ρ ^ 2) n.+3 k.
+  apply: Rmult_lt_0_compat e0; apply: Rdiv_lt_0_compat; first by apply: INR_gt0.
+  by apply: INR_gt0; rewrite subn_gt0.
+by apply: Rdiv_lt_0_compat; lra.
+Qed.
+
+(* Claim theorem-3-3, part sharp: with C = 0 and N = n + 3 responses, one at a pole ρ and the others
+   at −ρ, the quotient of error and bound tends to 1 as the temperature γ and the spread 4ρ² of the
+   scores grow. *)
 Theorem theorem_3_3_sharp_limit : forall (n : nat) (η Δ ε : R),
-  0 <= η -> 0 < Δ -> 0 < ε < 1 ->
-  exists (ρ γ0 : R) (W : mat 1 1) (x : vec 'I_1) (y : 'I_n.+3 -> vec 'I_1) (r : 'I_n.+3 -> R)
-    (τ : {perm 'I_n.+3}),
+  0 < η -> 0 < Δ -> 0 < ε < 1 ->
+  exists ρ0 γ0 : R, forall ρ : R, ρ0 <= ρ ->
+  let W := pole_matrix ρ in let x := pole_query in let y := @pole ρ n.+2 in
+  let r := @equal_steps Δ n.+3 in let τ := 1%g : {perm 'I_n.+3} in
   let spread := INR n.+2 * Δ in
   let spread_Z := 4 * ρ ^ 2 in
   let D := 2 * ρ in
@@ -331,20 +358,23 @@ Theorem theorem_3_3_sharp_limit : forall (n : nat) (η Δ ε : R),
   forall i : 'I_n.+3,
   let u := run full (nseq n.+2 (el_block W η γ Δ spread B 0)) (el_prompt x y r) i El.u in
   let ΔW := ((- η) *: gradient W x y τ)%V in
-  (1 - ε) * error_bound η γ Δ 0 spread spread_Z D n.+3 n.+2 <= ‖u - ΔW *v x‖.
+  let bound := error_bound η γ Δ 0 spread spread_Z D n.+3 n.+2 in
+  0 < bound /\ (1 - ε) * bound <= ‖u - ΔW *v x‖.
 Proof.
-move=> n η Δ ε η0 Δ0 [ε0 ε1]; set m := INR n.+2.
+move=> n η Δ ε η0' Δ0 [ε0 ε1]; set m := INR n.+2.
 have m0 : 1 <= INR n.+1 by rewrite INR_S; have := INR_ge0 n; lra.
+have η0 : 0 <= η := Rlt_le _ _ η0'.
 have m1 : m = INR n.+1 + 1 by rewrite /m INR_S.
-pose t := ln (2 * m / ε); pose ρ := 1 + Rabs t.
-have ρ1 : 1 <= ρ by rewrite /ρ; have := Rabs_pos t; lra.
+pose t := ln (2 * m / ε).
+pose s := Rmax (ln 5) (ln (16 * m / ε)).
+exists (1 + Rabs t), (s / Δ) => ρ ρbig.
+have ρ1 : 1 <= ρ by have := Rabs_pos t; lra.
 have big : m * exp (- (4 * ρ ^ 2)) <= ε / 2.
-  have le : - (4 * ρ ^ 2) <= - t by have := Rle_abs t; rewrite /ρ; have := Rabs_pos t; nra.
+  have le : - (4 * ρ ^ 2) <= - t by have := Rle_abs t; have := Rabs_pos t; nra.
   apply: Rle_trans (Rmult_le_compat_l m _ _ ltac:(lra) (exp_mono le)) _.
   rewrite /t exp_Ropp exp_ln; first by right; field; lra.
   by apply: Rdiv_lt_0_compat; lra.
-pose s := Rmax (ln 5) (ln (16 * m / ε)).
-exists ρ, (s / Δ), (pole_matrix ρ), pole_query, (pole ρ), (equal_steps Δ), 1%g => spread spread_Z D.
+move=> W x y r τ spread spread_Z D.
 have cls := @pole_class n.+2 ρ Δ ltac:(lra) ltac:(lra).
 have s0 : 0 <= spread by rewrite /spread -/m; nra.
 have ρ0 : 0 < ρ by lra.
@@ -363,7 +393,7 @@ have xε : 16 * m * exp (- γ * Δ) <= ε.
   apply: Rle_trans (Rmult_le_compat_l (16 * m) _ _ ltac:(lra) (exp_mono le)) _.
   rewrite exp_Ropp exp_ln; first by right; field; lra.
   by apply: Rdiv_lt_0_compat; lra.
-split=> // i u ΔW.
+split=> // i u ΔW bound.
 have range := @pole_range n.+2 Δ Δ0.
 have near (k : 'I_n.+3) := top_near k γ0 Δ0 (gaps cls) (pole_ranks (n := n.+3) Δ0) range hot.
 have st := state_after (pole_matrix ρ) η 0 pole_query (pole ρ) Δ0 B0 (gaps cls)
@@ -374,6 +404,7 @@ have uE : u = a by rewrite /u st.
 pose id : {perm 'I_n.+3} := 1%g.
 rewrite /ΔW (gradient_step_terms (pole_matrix ρ) η (pole ρ) id (unit_query cls)) uE.
 set f := first_terms _ _ _ _ _ _ in le *.
+split; first exact: (@sharp_bound_gt0 n ρ η γ Δ η0' ρ0 γ0 Δ0).
 apply: Rle_trans (_ : _ <= - (a - f)%V ord0) _; last first.
   by rewrite vnorm_ord1; apply: Rle_trans (Rle_abs _) _; rewrite Rabs_Ropp; right.
 have F1 : 1 - F <= ε / 2.
@@ -382,7 +413,7 @@ have F1 : 1 - F <= ε / 2.
   rewrite (eq_bigr (fun _ => exp (- (4 * ρ ^ 2)))) => [|j /negbTE j0].
     by rewrite sum_others INR_S; congr (_ * _); rewrite -/m; ring.
   by rewrite !pole_score j0 eqxx; congr exp; ring.
-move: le; rewrite /error_bound sum_add -/D -/spread -/spread_Z [n.+2.-1]/=.
+move: le; rewrite /bound /error_bound sum_add -/D -/spread -/spread_Z [n.+2.-1]/=.
 set Q := ∑_(k < n.+2) share (winner_crowd _ _ _ _ _).
 set P := ∑_(k < n.+2) share (field_crowd _ _ _ _).
 have Q1 : Q <= ε / 4.

@@ -68,13 +68,13 @@ class Class(NamedTuple):
         return (model(X)[:, model.rows["u"]] - step).norm(dim=-1)
 
 
-def inputs(draw: Draw) -> tuple[Tensor, float, list[Input]]:
+def inputs(draw: Draw, least: int = 1) -> tuple[Tensor, float, list[Input]]:
     """W, a gap, and three inputs with it: two at random, and one at an edge of their class.
 
     There rewards are equally spaced, ‖Wx‖ = ‖W‖, and responses at the poles of the ball along Wx: the best where its
     score is highest, the others where theirs is lowest.
     """
-    n, gap, W = responses(draw), gap_drawn(draw), draw.normal(draw.integer(1, 4), draw.integer(1, 4))
+    n, gap, W = responses(draw, least), gap_drawn(draw), draw.normal(draw.integer(1, 4), draw.integer(1, 4))
     radius, found = draw.number(0.5, 1.5), []
     for _ in range(2):
         r, tau = ladder(draw, n, gap, on_grid(draw.uniform(0, 1, n)))
@@ -89,9 +89,9 @@ def inputs(draw: Draw) -> tuple[Tensor, float, list[Input]]:
     return W, gap, [*found, Input(x, y, r, tau)]
 
 
-def tolerance(draw: Draw, kind: Class) -> float:
+def tolerance(draw: Draw, reach: float) -> float:
     """A millionth of the longest step, or more, up to three times that."""
-    return 10 ** draw.number(-6, 0.5) * (kind.reach or 1.0)
+    return 10 ** draw.number(-6, 0.5) * (reach or 1.0)
 
 
 def step_size(draw: Draw) -> float:
@@ -118,7 +118,7 @@ def theorem_3_3_temperatures(draw: Draw, broken: bool) -> Iterator[Outcome]:
     n, eta, gap, D = responses(draw, 2), draw.number(0.01, 1), draw.number(0.1, 2), draw.number(0.1, 5)
     spread, scores = draw.number(0, 4) * min(1, draw.integer(0, 4)), draw.number(-1, 9)
     kind = Class(torch.empty(0), eta, n, gap, spread, scores, D)
-    tol = tolerance(draw, kind)
+    tol = tolerance(draw, kind.reach)
     given(n > 1, eta > 0, gap > 0, spread >= 0, D > 0, tol > 0)
     gamma, mask = bounds.plackett_luce_temperatures(tol, kind.reach, gap, scores, n)
     error = bounds.plackett_luce_error(eta, gamma, mask, gap, spread, scores, n, D)
@@ -139,7 +139,7 @@ def theorem_3_3_uniform(draw: Draw, broken: bool) -> Iterator[Outcome]:
     spread, scores = max([spread_of(it.r) for it in found]), max([spread_of(it.reduced(W)) for it in found])
     distance = max([float(it.distances().max()) for it in found])
     kind = Class(W, step_size(draw), len(found[0].r), gap, spread, scores, distance)
-    tol = tolerance(draw, kind)
+    tol = tolerance(draw, kind.reach)
     given(kind.eta >= 0, gap > 0, tol > 0)
     model = kind.blocks(tol, blind=broken)
     for it in found:
@@ -160,7 +160,7 @@ def theorem_3_3_class(draw: Draw, broken: bool) -> Iterator[Outcome]:
     omega = float(torch.linalg.matrix_norm(W, 2)) * (1 + 1e-12) * (1, 1.5)[draw.integer(0, 1)]
     scores = bounds.score_spread(omega, radius)
     kind = Class(W, step_size(draw), len(found[0].r), gap, high - low, scores, 2 * radius)
-    tol = tolerance(draw, kind)
+    tol = tolerance(draw, kind.reach)
     given(kind.eta >= 0, gap > 0, tol > 0)
     given(torch.linalg.matrix_norm(W, 2) <= omega)  # that is, for all v
     model = kind.blocks(tol, blind=broken)

@@ -153,6 +153,8 @@ def pl_convex_queries(draw: Draw, broken: bool) -> Iterator[Outcome]:
 def pl_convex_across_queries(draw: Draw, broken: bool) -> Iterator[Outcome]:
     """One response, at 0, for each of the queries 0 and 1, the first ranked before the second: L(±1) < L(0).
 
+    So the mean of L(±1) is below L(0) as well, which is the middle: L is not convex.
+
     The theorem is about this one task; instances differ in nothing. Broken: the second ranked before the first.
     """
     queries, y = torch.tensor([[0.0], [1.0]], dtype=torch.float64), torch.zeros(1, 1, dtype=torch.float64)
@@ -164,3 +166,4 @@ def pl_convex_across_queries(draw: Draw, broken: bool) -> Iterator[Outcome]:
 
     yield below(across(1), across(0))
     yield below(across(-1), across(0))
+    yield below((across(-1) + across(1)) / 2, across(0))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -110,9 +110,9 @@ class Several:
         found |= {Delta: some.gap, elimination.R: some.spread}
         return found | {elimination.B: bounds.elimination_mask(some.gap, some.spread) + 0.5}
 
-    def run(self, rounds: int) -> tuple[Tensor, dict[str, slice]]:
+    def run(self, rounds: int, values: dict[Any, Any] | None = None) -> tuple[Tensor, dict[str, slice]]:
         """The tokens after the rounds, the sink and then query by query, and where their rows are."""
-        model = transformer((own_terms_beside_sink(inner_product),), stream, self.values)
+        model = transformer((own_terms_beside_sink(inner_product),), stream, values or self.values)
         (queries, responses, _), rows = self.y.shape, model.rows
         X = torch.zeros(queries * responses + 1, max(place.stop for place in rows.values()), dtype=torch.float64)
         X[0, rows["b"]], X[1:, rows["one"]] = 1, 1
@@ -189,21 +189,46 @@ def mq_theorem_own_terms(draw: Draw, broken: bool) -> Iterator[Outcome]:
 
 @twin
 def mq_theorem_sink(draw: Draw, broken: bool) -> Iterator[Outcome]:
-    """Before every block the sink has zeros in u and joint and a flag ≥ 0; its logits are at most γ₁ρ + γ₂low and
-    γ_βρ + Z_lo + R_Z at the responses, and it counts as the reward low. Broken: as the reward 0."""
+    """After any number of blocks, at any temperatures, the sink has zeros in u and joint and a flag ≥ 0. Broken: the
+    last response has."""
+    case, place = Several.drawn(draw), -1 if broken else 0
+    values, gap, rounds = case.values, draw.number(0.1, 1) * (-1) ** draw.seed, draw.integer(0, 5)
+    values |= {gamma_1: draw.number(0, 3), gamma_2: draw.number(0, 3), gamma_beta: draw.number(0, 3)}
+    values |= {elimination.C: draw.number(-3, 3), elimination.B: draw.number(-3, 3), elimination.R: draw.number(0, 3)}
+    values |= {Delta: gap, low: draw.number(-3, 3)}
+    given(gap != 0)
+    X, rows = case.run(rounds, values)
+    allowed = rounding(rounds * (2 * len(X) + 8), 2 * case.eta * case.diameter)
+    yield equal(X[place, rows["u"]], torch.zeros(case.y.shape[2]), allowed)
+    yield holds(X[place, rows["joint"]] == 0)
+    yield holds(X[place, rows["flag"]] >= 0)
+
+
+@twin
+def mq_theorem_sink_key(draw: Draw, broken: bool) -> Iterator[Outcome]:
+    """With any flag ≥ 0 the sink's logits are at most γ₁ρ + γ₂low and γ_βρ + Z_lo + R_Z at the responses, and it counts
+    as the reward low and the response 0; where it asks, the two heads cancel. Broken: as the reward 0."""
     case = Several.drawn(draw, least=2)
-    case.given()
-    X, rows = case.run(draw.integer(0, case.y.shape[1] - 1))
-    first, second, third, _ = case.temperatures
+    case = replace(case, g=draw.number(0, 9))
+    given(case.y.shape[1] >= 2, case.g >= 0, case.h >= 0, 0 <= case.rho < 1, is_unit(case.x))
+    given(*[each.fit for each in case.rewards], sum(case.scores) >= 0, case.y.norm(dim=-1) <= case.diameter)
+    X, rows = case.run(0)
+    X[:, rows["u"]], X[:, rows["joint"]] = draw.normal(2, len(X), case.y.shape[2])
+    X[:, rows["flag"]] = draw.uniform(-2, 2, len(X), 1)
+    X[0, rows["flag"]] = draw.number(0, 5) * (draw.seed % 3)
+    given(X[0, rows["flag"]] >= 0)
+    first, second, third, mask = case.temperatures
     some, (lowest, spread), values = case.rewards[0], case.scores, case.values
-    yield equal(X[0, rows["u"]], torch.zeros(case.y.shape[2]), case.rounding())
-    yield holds(X[0, rows["joint"]] == 0)
-    yield holds(X[0, rows["flag"]] >= 0)
     winner = attention(multi_query.winner_beside_sink(inner_product), stream, values)
     field = attention(multi_query.field(inner_product), stream, values)
-    largest = first + second * (some.largest + some.spread + some.gap) + third + abs(lowest) + spread
-    allowed = rounding(2 * sum(case.W.shape) + 16, largest)
+    flag = float(X[0, rows["flag"]])
+    largest = first + second * (some.largest + 2 * (some.spread + some.gap) * flag) + third + abs(lowest) + spread
+    allowed = rounding(2 * sum(case.W.shape) + 16, largest + mask * flag)
     yield at_most(logits(winner, X)[1:, 0], first * case.rho + second * some.low, allowed)
     yield at_most(logits(field, X)[1:, 0], third * case.rho + lowest + spread, allowed)
-    offered = (X @ winner.value.T)[0, rows["top"]]
-    yield equal(offered, 0.0 if broken else some.low, rounding(2, some.low))
+    yield equal((X @ winner.value.T)[0, rows["top"]], 0.0 if broken else some.low, rounding(2, some.low))
+    for head in (winner, field):
+        yield holds((X @ head.value.T)[0, rows["u"]] == 0)
+    all_tokens = torch.ones(len(X), len(X), dtype=torch.bool)
+    written = (winner(X, all_tokens) + field(X, all_tokens))[0, rows["u"]]
+    yield equal(written, torch.zeros(case.y.shape[2]), rounding(2 * len(X) + 8, 2 * case.eta * case.diameter))

@@ -54,14 +54,14 @@ def theorem_3_3_sharp(draw: Draw, broken: bool) -> Iterator[Outcome]:
 
 @twin
 def theorem_3_3_sharp_limit(draw: Draw, broken: bool) -> Iterator[Outcome]:
-    """C = 0, N ≥ 3, one response at ρ, the others at −ρ: the error is at least (1−ε) times the bound, for all γ ≥ γ₀.
+    """C = 0, N ≥ 3, one response at ρ, the others at −ρ: error ≥ (1−ε)·bound > 0, for all ρ ≥ ρ₀ and γ ≥ γ₀.
 
-    The witnesses are those of the proof: W = ρ = 1 + |log(2(N−1)/ε)|, rewards 0, −Δ, …, and e^{γ₀Δ} = 16(N−1)/ε, or
-    5 if that is larger. Broken: a mask C that is strong.
+    The witnesses are those of the proof: W = ρ, ρ₀ = 1 + |log(2(N−1)/ε)|, rewards 0, −Δ, …, and e^{γ₀Δ} = 16(N−1)/ε,
+    or 5 if that is larger. Broken: a mask C that is strong.
     """
     responses, eps, gap = draw.integer(3, 6), draw.number(0.02, 0.5), draw.integer(1, 8) / 8
     rest = responses - 1
-    radius = 1 + abs(math.log(2 * rest / eps))
+    radius = (1 + abs(math.log(2 * rest / eps))) * draw.integer(2, 4) / 2
     hot = max(LOG_5, math.log(16 * rest / eps)) * draw.integer(2, 4) / 2
     spread, C = rest * gap, 40 + 4 * radius**2 if broken else 0.0
     weights = Weights(((radius,),), draw.number(0.05, 1), hot / gap, gap, spread, 1.5 + 2 * rest, C)
@@ -73,4 +73,5 @@ def theorem_3_3_sharp_limit(draw: Draw, broken: bool) -> Iterator[Outcome]:
     yield equal(it.score_spread, 4 * radius**2, it.rounding(1))
     yield equal(it.distance, 2 * radius)
     error = (it.after(rest) - it.step()).norm(dim=-1)
+    yield below(0, it.error_bound(rest))
     yield at_most((1 - eps) * it.error_bound(rest), error, it.rounding(rest))
