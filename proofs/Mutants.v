@@ -124,10 +124,13 @@ have : 1 / (1 + e) < / 2; last by lra.
 by rewrite /Rdiv Rmult_1_l; apply: Rinv_lt_contravar; lra.
 Qed.
 
-(* Mutant of pl_normalised_first_place: no response at all *)
-Lemma not_first_place_of_none : ~ (forall (N : nat) (s : 'I_N -> R),
-  ∑_(k < N) (exp (s k) / ∑_(j < N) exp (s j)) = 1).
-Proof. by move/(_ 0%N (fun _ => 0)); rewrite big_ord0; lra. Qed.
+(* Mutant of pl_normalised_first_place: over the others alone *)
+Lemma not_first_place_over_the_others : ~ (forall (n : nat) (s : 'I_n.+1 -> R),
+  ∑_(k < n.+1) (exp (s k) / ∑_(j < n.+1 | j != k) exp (s j)) = 1).
+Proof.
+move/(_ 1%N (fun _ => 0)).
+rewrite sum_two big_mkcond [X in _ + _ / X]big_mkcond !sum_two /= exp_0; lra.
+Qed.
 
 (* Mutant of pl_shift: scores times a constant, not plus one *)
 Lemma not_invariant_under_scaling :

@@ -46,52 +46,6 @@ rewrite attend_top sum_eq0 => [|l _]; last by rewrite /bare; ring.
 rewrite /bare clip_between /clip_at Rmin_right ?Rmax_right; lra.
 Qed.
 
-(* One response, in the class. *)
-Lemma alone : in_class (M1 0) 1 0 0 0 (V1 1) (fun _ : 'I_1 => V1 0) (fun _ => 0).
-Proof.
-split.
-- by rewrite vnorm_1 Rabs_R1.
-- by move=> i j; rewrite !ord1.
-- by exists 0 => j; lra.
-- by exists 0 => j; rewrite /reduced mulmv_1 dot_1 sqnorm_1; lra.
-- by move=> i j; rewrite -[(_ - _)%V]/(V1 (0 - 0)) vnorm_1 Rminus_0_r Rabs_R0; lra.
-Qed.
-
-Lemma ranks_alone : ranks (fun _ : 'I_1 => 0) 1%g.
-Proof. by move=> k l; rewrite !ord1. Qed.
-
-(* Mutant of theorem_3_3_induction: the flags one place ahead *)
-Lemma not_a_place_ahead : ~ (forall (dx dy N : nat) (W : mat dy dx)
-    (η γ Δ spread spread_Z D B C : R),
-  0 <= η -> 0 < Δ -> ln 5 <= γ * Δ -> 3 / 2 + 2 * spread / Δ <= B ->
-  forall (x : vec 'I_dx) (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (τ : {perm 'I_N}) (i : 'I_N),
-  in_class W Δ spread spread_Z D x y r -> ranks r τ ->
-  let after K := run full (nseq K (el_block W η γ Δ spread B C)) (el_prompt x y r) in
-  let u K := after K i El.u in
-  forall K, after K = el_state x y r (flags τ K.+1) (u K)).
-Proof.
-move/(_ 1%N 1%N 1%N (M1 0) 0 (ln 5) 1 0 0 0 2 0 (Rle_refl 0) Rlt_0_1 ltac:(lra) ltac:(lra)
-  _ _ _ _ ord0 alone ranks_alone 0%N) => E.
-have : el_prompt (V1 1) (fun _ : 'I_1 => V1 0) (fun _ => 0) ord0 El.flag ord0
-    = flags (1%g : {perm 'I_1}) 1 ord0 by rewrite -[el_prompt _ _ _]/(run full [::] _) E.
-by rewrite /flags ltn_ord /=; lra.
-Qed.
-
-(* Mutant of partial_sums_one_more: the last response gone before block N *)
-Lemma not_all_before_the_last_block : ~ (forall (dx dy n : nat) (W : mat dy dx)
-    (η γ Δ spread spread_Z D B C : R),
-  0 <= η -> 0 < Δ -> ln 5 <= γ * Δ -> 3 / 2 + 2 * spread / Δ <= B ->
-  forall (x : vec 'I_dx) (y : 'I_n.+1 -> vec 'I_dy) (r : 'I_n.+1 -> R) (τ : {perm 'I_n.+1})
-    (j : 'I_n.+1),
-  in_class W Δ spread spread_Z D x y r -> ranks r τ ->
-  let after K := run full (nseq K (el_block W η γ Δ spread B C)) (el_prompt x y r) in
-  after n j El.flag ord0 = 1).
-Proof.
-move/(_ 1%N 1%N 0%N (M1 0) 0 (ln 5) 1 0 0 0 2 0 (Rle_refl 0) Rlt_0_1 ltac:(lra) ltac:(lra)
-  _ _ _ _ ord0 alone ranks_alone).
-by rewrite /=; lra.
-Qed.
-
 (* Two responses with the rewards 1 and 0, as far as the theorems need to know. *)
 Lemma ends_in_class : in_class (M1 0) 1 1 0 2 (V1 1) ends (pair 1 0).
 Proof.
@@ -105,6 +59,43 @@ Qed.
 
 Lemma ranks_ends : ranks (pair 1 0) id2.
 Proof. by move=> k l /lt_two [-> ->]; rewrite !perm1 pair_0 pair_1; lra. Qed.
+
+(* Mutant of theorem_3_3_induction: the flags one place ahead *)
+Lemma not_a_place_ahead : ~ (forall (dx dy N : nat) (W : mat dy dx)
+    (η γ Δ spread spread_Z D B C : R),
+  0 <= η -> 0 < Δ -> ln 5 <= γ * Δ -> 3 / 2 + 2 * spread / Δ <= B ->
+  forall (x : vec 'I_dx) (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (τ : {perm 'I_N}) (i : 'I_N),
+  in_class W Δ spread spread_Z D x y r -> ranks r τ ->
+  let after K := run full (nseq K (el_block W η γ Δ spread B C)) (el_prompt x y r) in
+  let u K := after K i El.u in
+  forall K, after K = el_state x y r (flags τ K.+1) (u K)).
+Proof.
+have B1 : 3 / 2 + 2 * 1 / 1 <= 7 / 2 by lra.
+move/(_ _ _ _ (M1 0) 0 (ln 5) 1 1 0 2 (7 / 2) 0 (Rle_refl 0) Rlt_0_1 ltac:(lra) B1
+  _ _ _ _ ord0 ends_in_class ranks_ends 1%N).
+have [-> _] := @theorem_3_3_induction _ _ _ (M1 0) 0 (ln 5) 1 1 0 2 (7 / 2) 0 (Rle_refl 0) Rlt_0_1
+  ltac:(lra) B1 _ _ _ _ ord0 ends_in_class ranks_ends.
+move/(f_equal (fun X : 'I_2 -> token (el_stream 1 1) => X ord_max El.flag ord0)).
+by rewrite /el_state /flags invg1 perm1 /=; lra.
+Qed.
+
+(* Mutant of partial_sums_one_more: the last response gone before block N *)
+Lemma not_all_before_the_last_block : ~ (forall (dx dy n : nat) (W : mat dy dx)
+    (η γ Δ spread spread_Z D B C : R),
+  0 <= η -> 0 < Δ -> ln 5 <= γ * Δ -> 3 / 2 + 2 * spread / Δ <= B ->
+  forall (x : vec 'I_dx) (y : 'I_n.+1 -> vec 'I_dy) (r : 'I_n.+1 -> R) (τ : {perm 'I_n.+1})
+    (j : 'I_n.+1),
+  in_class W Δ spread spread_Z D x y r -> ranks r τ ->
+  let after K := run full (nseq K (el_block W η γ Δ spread B C)) (el_prompt x y r) in
+  after n j El.flag ord0 = 1).
+Proof.
+have B1 : 3 / 2 + 2 * 1 / 1 <= 7 / 2 by lra.
+move/(_ _ _ 1%N (M1 0) 0 (ln 5) 1 1 0 2 (7 / 2) 0 (Rle_refl 0) Rlt_0_1 ltac:(lra) B1
+  _ _ _ _ ord_max ends_in_class ranks_ends); cbv zeta.
+have [-> _] := @partial_sums_one_more _ _ 1 0 (M1 0) 0 (ln 5) 1 1 0 2 (7 / 2) 0 (Rle_refl 0) Rlt_0_1
+  ltac:(lra) B1 _ _ _ _ ord0 ord_max ends_in_class ranks_ends.
+by rewrite perm1 eqxx; lra.
+Qed.
 
 Lemma exp_ln5 : exp (- ln 5) = / 5.
 Proof. by rewrite exp_Ropp exp_ln; lra. Qed.

@@ -132,8 +132,8 @@ Lemma not_equally_far : ~ (forall (m n d : nat) (W : mat m d) (x : vec 'I_d)
   (forall j, j != lone -> y j = p) ->
   kendall (lift_perm ord_max lone ρ) (lift_perm a lone ρ) = n).
 Proof.
-move/(_ 0%N 1%N 0%N vzero vzero (fun _ => vzero) 1%g ord0 ord_max vzero (fun _ _ => erefl)).
-by rewrite lone_kendall.
+move/(_ 0%N 2%N 0%N vzero vzero (fun _ => vzero) 1%g ord0 (inord 1) vzero (fun _ _ => erefl)).
+by rewrite lone_kendall inordK.
 Qed.
 
 (* Mutant of noise_kendall_nearly: place a counted with those after it (the first part alone) *)

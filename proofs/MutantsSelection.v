@@ -141,12 +141,17 @@ Lemma not_strict_for_equal_gaps : ~ (forall (dx dy N : nat) (γ Δ : R) (x : vec
   let ξ := exp (- γ * Δ) in
   1 - sel_attention γ x y r i best < ξ * (1 - ξ ^ (N - 1)) / (1 - ξ ^ N)).
 Proof.
-move/(_ 0%N 0%N 1%N 1 1 vzero (fun _ => vzero) (fun _ => 0) 1%g ord0 ord0 Rlt_0_1 Rlt_0_1) => H.
-have s : spaced 1 (fun _ : 'I_1 => 0) by move=> i j; rewrite !ord1.
-have r : ranks (fun _ : 'I_1 => 0) 1%g by move=> k l; rewrite !ord1.
-have := H s r (fun _ => Rle_refl _); rewrite sel_softmax softmax_miss /crowd big_pred0 => [|j].
-  by rewrite /= share_0 Rminus_eq_0 /Rdiv Rmult_0_r Rmult_0_l; lra.
-by rewrite ord1.
+move/(_ 0%N 0%N 2%N 1 1 vzero (fun _ => vzero) (pair 1 0) 1%g ord0 ord0 Rlt_0_1 Rlt_0_1) => H.
+have s : spaced 1 (pair 1 0).
+  by case=> [[|[|i]] pi] [[|[|j]] pj] //; rewrite /pair /= => _; split_Rabs; lra.
+have ranked : ranks (pair 1 0) (1%g : {perm 'I_2}).
+  by case=> [[|[|k]] pk] [[|[|l]] pl] //; rewrite !perm1 /pair /=; lra.
+have top j : pair 1 0 j <= pair 1 0 ord0 by rewrite /pair /=; case: ifP; lra.
+have := H s ranked top; cbv zeta; rewrite missed -share_geometric; [|lra|lra|by []].
+rewrite (_ : 1 * 0 - 1 * 1 = - (1) * 1); last by ring.
+set ξ := exp _; have x0 : 0 < ξ := exp_pos _.
+have x1 : ξ < 1 by rewrite -exp_0; apply: exp_increasing; lra.
+by rewrite (_ : (ξ - ξ ^ 2) / (1 - ξ) = ξ); [exact: Rlt_irrefl | field; lra].
 Qed.
 
 (* Mutant of selection_bound_spaced: one response less *)
@@ -189,12 +194,16 @@ Lemma not_equal_spacing_with_one_more : ~ (forall (dx dy N : nat) (γ Δ : R) (x
   let ξ := exp (- γ * Δ) in
   1 - sel_attention γ x y r i best = ξ * (1 - ξ ^ N) / (1 - ξ ^ N)).
 Proof.
-move/(_ 0%N 0%N 1%N 1 1 vzero (fun _ => vzero) (fun _ => 0) 1%g ord0 ord0 Rlt_0_1 Rlt_0_1) => H.
-have tied (k : 'I_1) : 0 = 0 - INR k * 1 by rewrite ord1 /=; lra.
-have := H tied; rewrite sel_softmax softmax_miss /crowd big_pred0 => [|j]; last by rewrite ord1.
-rewrite share_0 /=; set ξ := exp _; have x0 : 0 < ξ := exp_pos _.
+move/(_ 0%N 0%N 2%N 1 1 vzero (fun _ => vzero) (pair 1 0) 1%g ord0 ord0 Rlt_0_1 Rlt_0_1) => H.
+have falls (k : 'I_2) : pair 1 0 ((1%g : {perm 'I_2}) k) = pair 1 0 ord0 - INR k * 1.
+  by case: k => [[|[|k]] pk] //; rewrite perm1 /pair /=; lra.
+have := H falls; cbv zeta; rewrite missed (_ : 1 * 0 - 1 * 1 = - (1) * 1); last by ring.
+set ξ := exp _; have x0 : 0 < ξ := exp_pos _.
 have x1 : ξ < 1 by rewrite -exp_0; apply: exp_increasing; lra.
-by rewrite (_ : ξ * _ / _ = ξ); [lra | field; lra].
+rewrite (_ : ξ * (1 - ξ ^ 2) / (1 - ξ ^ 2) = ξ); last by field; nra.
+have -> : share ξ = ξ - ξ * share ξ by rewrite /share; field; lra.
+have : 0 < share ξ by apply: Rdiv_lt_0_compat; lra.
+by nra.
 Qed.
 
 (* Mutant of selection_bound_free_of_n: half of it *)

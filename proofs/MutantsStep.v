@@ -91,13 +91,17 @@ move/(_ _ _ (pair 0 1) w1) => [_].
 by rewrite /variance /wmean !sum_two !pair_0 !pair_1; lra.
 Qed.
 
+(* Two equal responses: the loss is ln 2 at all W. *)
 (* Mutant of pl_convex_hessian: strictly positive, in every direction *)
 Lemma not_strictly_convex : ~ (forall (m n N : nat) (x : vec 'I_n) (y : 'I_N -> vec 'I_m)
     (τ : {perm 'I_N}) (W V : mat m n),
   0 < 4 * ∑_k variance (beta (fun j => score W x (y j)) τ k) (fun j : 'I_N => ⟨V *v x, y (τ j)⟩)).
 Proof.
-move/(_ 1%N 1%N 2%N (V1 1) ends 1%g (M1 0) (M1 0)).
-by rewrite variances_0; lra.
+move/(_ 1%N 1%N 2%N (V1 1) (two 1 1) 1%g (M1 0) (M1 1)).
+rewrite -(is_derive_n_unique _ _ _ _ (pl_convex_second_derivative _ _ _ _ _)).
+rewrite (Derive_n_ext _ (fun _ => ln (1 + exp 0))) => [|t].
+  by rewrite Derive_n_const; exact: Rlt_irrefl.
+by rewrite M1_scal M1_add loss_two; congr (ln (1 + exp _)); ring.
 Qed.
 
 (* Mutant of pl_convex_kronecker: the covariance without its factor 4 *)

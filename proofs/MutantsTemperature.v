@@ -94,15 +94,18 @@ Qed.
 
 (* Mutant of selection_output_sharp: losers at most D away *)
 Lemma not_sharp_below_the_distance : ~ (forall (dx dy N : nat) (γ Δ D : R) (x : vec 'I_dx)
-    (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (best i : 'I_N),
-  (forall j : 'I_N, j != best -> r j = r best - Δ) -> (forall j, ‖y j - y best‖ <= D) ->
+    (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (p : vec 'I_dy) (best i : 'I_N),
+  (forall j : 'I_N, j != best -> r j = r best - Δ) -> (forall j : 'I_N, j != best -> y j = p) ->
+  ‖p - y best‖ <= D ->
   let q := (INR N - 1) * exp (- γ * Δ) in
   ‖selected γ x y r i - y best‖ = D * (q / (1 + q))).
 Proof.
 have tied (j : 'I_2) : j != ord0 -> pair 1 0 j = pair 1 0 ord0 - 1.
   by move=> j0; rewrite /pair (negbTE j0) /=; lra.
-have wide j : ‖two 1 (- 1) j - two 1 (- 1) ord0‖ <= 3 by have := far j; lra.
-move/(_ _ _ _ 1 1 3 x0 (two 1 (- 1)) (pair 1 0) ord0 ord0 tied wide); cbv zeta.
+have lost (j : 'I_2) : j != ord0 -> two 1 (- 1) j = V1 (- 1).
+  by move=> j0; rewrite /two /pair (negbTE j0).
+have wide : ‖V1 (- 1) - two 1 (- 1) ord0‖ <= 3 by have := far ord_max; rewrite /two pair_1; lra.
+move/(_ _ _ _ 1 1 3 x0 (two 1 (- 1)) (pair 1 0) _ ord0 ord0 tied lost wide); cbv zeta.
 rewrite bound_two distance_two -/(share _); have := share_gt0 (1 * 0 - 1 * 1); lra.
 Qed.
 
