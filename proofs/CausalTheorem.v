@@ -154,19 +154,83 @@ rewrite -(gradient_step_terms W η _ τ (online_query cls)) NE => le.
 apply: Rle_trans le _; right; rewrite /miss; field.
 Qed.
 
-(* Claim causal-theorem, part norm; a share of misplaced weight moves a mean by at most D times as
-   much. Heads and rounds add up in causal_theorem. *)
-Theorem causal_theorem_norm : forall (I : finType) (d : nat) (P : pred I) (z : I -> R) (w : I)
-    (y : I -> vec 'I_d) (D : R),
-  P w -> (forall i j, ‖y i - y j‖ <= D) ->
-  ‖comb (softmax z) y - comb (softmax_on P z) y‖ <= D * ∑_(j | ~~ P j) softmax z j.
+(* The mean over Q is as far from the mean over a part of Q as D times the share of the others. *)
+Lemma mean_to_less (T : finType) d (Q P : pred T) (z : T -> R) (w : T) (y : T -> vec 'I_d) D :
+  (forall j, P j -> Q j) -> P w -> (forall j l, Q j -> Q l -> ‖y j - y l‖ <= D) ->
+  ‖comb (softmax_on Q z) y - comb (softmax_on P z) y‖ <= D * ∑_(j | ~~ P j) softmax_on Q z j.
 Proof.
-move=> I d P z w y D Pw dist; have P0 := sum_exp_gt0 z Pw.
-have Q0 : 0 <= ∑_(j | ~~ P j) exp (z j) by apply: sum_ge0 => j _; left; exact: exp_pos.
-have -> : ∑_(j | ~~ P j) softmax z j
-  = share (∑_(j | ~~ P j) exp (z j) / ∑_(j | P j) exp (z j)).
-  by rewrite share_div // /softmax sum_div (sum_ID P predT).
-by apply: (mean_to_part Pw dist); right; field; lra.
+move=> PQ Pw dist; have Qw := PQ w Pw; set A := softmax_on Q z; set m := comb (softmax_on P z) y.
+pose L := ∑_(j | P j) exp (z j); pose S := ∑_(j | Q j) exp (z j).
+have L0 : 0 < L := sum_exp_gt0 z Pw; have S0 : 0 < S := sum_exp_gt0 z Qw.
+pose E j := if P j then 0 else A j.
+have AE j : A j = E j + L / S * softmax_on P z j.
+  rewrite /E /A /softmax_on -/L -/S; case Pj : (P j); last by rewrite /Rdiv Rmult_0_l; ring.
+  by rewrite (PQ j Pj); field; lra.
+have A1 := softmax_on_sum z Qw; have P1 := softmax_on_sum z Pw.
+have -> : (comb A y - m = comb E (fun j => y j - m))%V.
+  apply: vec_eq => a; rewrite /vsub.
+  have mE : ∑_j (softmax_on P z j * (y j a - m a)) = 0.
+    rewrite (eq_bigr (fun j => softmax_on P z j * y j a - softmax_on P z j * m a)).
+      by rewrite sum_sub sum_scalr P1 -/(comb (softmax_on P z) y a) -/m; ring.
+    by move=> j _; ring.
+  have -> : comb A y a - m a = ∑_j (A j * (y j a - m a)).
+    rewrite [RHS](eq_bigr (fun j => A j * y j a - A j * m a)) => [|j _]; last by ring.
+    by rewrite sum_sub sum_scalr A1 /comb; ring.
+  rewrite (eq_bigr (fun j => E j * (y j a - m a) + L / S * (softmax_on P z j * (y j a - m a)))).
+    by rewrite sum_add sum_scal mE /comb; ring.
+  by move=> j _; rewrite AE; ring.
+have D0 : 0 <= D by apply: Rle_trans (dist w w Qw Qw); exact: vnorm_ge0.
+have -> : ∑_(j | ~~ P j) A j = ∑_j E j.
+  rewrite [RHS](sum_ID P predT) /= [X in _ = X + _]big1 => [|j Pj]; last by rewrite /E Pj.
+  by rewrite Rplus_0_l; apply: eq_bigr => j /negbTE Pj; rewrite /E Pj.
+rewrite -sum_scal; apply: Rle_trans (vnorm_comb _ _) _; apply: sum_le => j _.
+rewrite /E; case: (P j); first by rewrite Rabs_R0; lra.
+have a0 : 0 <= A j := softmax_on_ge0 Q z j.
+rewrite Rabs_pos_eq // Rmult_comm.
+case Qj : (Q j); last by rewrite /A /softmax_on Qj /Rdiv !Rmult_0_l; lra.
+apply: Rmult_le_compat_r => //.
+exact: point_to_mean Pw (fun l Pl => dist j l Qj (PQ l Pl)).
+Qed.
+
+(* Claim causal-theorem, part norm; a share of misplaced attention, on seen tokens that are not in
+   the part, moves what a head writes to u by at most 2ηD times as much. Heads and rounds add up in
+   causal_theorem. *)
+Theorem causal_theorem_norm : forall (dx dy N : nat) (W : mat dy dx) (η γ c σ C σ_Z : R),
+  0 <= η ->
+  forall (T : finType) (sees part : rel T) (X : T -> token (ca_stream dx dy N)) (i w : T) (D : R),
+  (forall j, part i j -> sees i j) -> part i w ->
+  (forall j l, sees i j -> sees i l -> ‖X j Ca.y - X l Ca.y‖ <= D) ->
+  let winner := ca_winner dx dy N η γ c σ in
+  let field := ca_field N W η C σ_Z in
+  let moved h := ‖head_output sees h X i Ca.u - head_output part h X i Ca.u‖ in
+  let misplaced h := ∑_(j | ~~ part i j) attention sees h X i j in
+  moved winner <= 2 * η * D * misplaced winner /\ moved field <= 2 * η * D * misplaced field.
+Proof.
+move=> dx dy N W η γ c σ C σ_Z η0 T sees part X i w D less pw dist winner field moved misplaced.
+have wrote mask a : head_output mask winner X i Ca.u a
+    = 2 * η * comb (attention mask winner X i) (fun j => X j Ca.y) a.
+  rewrite /head_output; blocks; rewrite /comb ?Rplus_0_r; congr (_ * _).
+  by apply: eq_bigr => j _; blocks; ring.
+have wrote_Z mask a : head_output mask field X i Ca.u a
+    = - (2 * η) * comb (attention mask field X i) (fun j => X j Ca.y) a.
+  rewrite /head_output; blocks; rewrite /comb ?Rplus_0_r; congr (_ * _).
+  by apply: eq_bigr => j _; blocks; ring.
+have near h := @mean_to_less T _ (sees i) (part i) (logit h X i) w _ D less pw dist.
+have scaled k h : Rabs k = 2 * η ->
+    ‖k *: comb (attention sees h X i) (fun j => X j Ca.y)
+     - k *: comb (attention part h X i) (fun j => X j Ca.y)‖ <= 2 * η * D * misplaced h.
+  move=> kE; have -> (u v : vec 'I_dy) : (k *: u - k *: v = k *: (u - v))%V.
+    by apply: vec_eq => a; rewrite /vsub /vscal; ring.
+  by rewrite vnorm_scal kE (Rmult_assoc (2 * η)); apply: Rmult_le_compat_l; [lra | exact: near].
+split.
+  have -> : moved winner = ‖(2 * η) *: comb (attention sees winner X i) (fun j => X j Ca.y)
+     - (2 * η) *: comb (attention part winner X i) (fun j => X j Ca.y)‖.
+    by congr vnorm; apply: vec_eq => a; rewrite /vsub !wrote.
+  by apply: scaled; rewrite Rabs_pos_eq; lra.
+have -> : moved field = ‖(- (2 * η)) *: comb (attention sees field X i) (fun j => X j Ca.y)
+   - (- (2 * η)) *: comb (attention part field X i) (fun j => X j Ca.y)‖.
+  by congr vnorm; apply: vec_eq => a; rewrite /vsub !wrote_Z.
+by apply: scaled; rewrite Rabs_Ropp Rabs_pos_eq; lra.
 Qed.
 
 (* ── From a tolerance to margins ────────────────────────────────────────────────────────────── *)

@@ -242,19 +242,38 @@ by split_Rabs; lra.
 Qed.
 
 (* Mutant of causal_theorem_norm: D the radius, not the diameter *)
-Lemma not_misplaced_within_the_radius : ~ (forall (I : finType) (d : nat) (P : pred I) (z : I -> R)
-    (w : I) (y : I -> vec 'I_d) (D : R),
-  P w -> (forall i, ‖y i‖ <= D) ->
-  ‖comb (softmax z) y - comb (softmax_on P z) y‖ <= D * ∑_(j | ~~ P j) softmax z j).
+Lemma not_misplaced_within_the_radius : ~ (
+  forall (dx dy N : nat) (W : mat dy dx) (η γ c σ C σ_Z : R),
+  0 <= η ->
+  forall (T : finType) (sees part : rel T) (X : T -> token (ca_stream dx dy N)) (i w : T) (D : R),
+  (forall j, part i j -> sees i j) -> part i w ->
+  (forall j, sees i j -> ‖X j Ca.y‖ <= D) ->
+  let winner := ca_winner dx dy N η γ c σ in
+  let field := ca_field N W η C σ_Z in
+  let moved h := ‖head_output sees h X i Ca.u - head_output part h X i Ca.u‖ in
+  let misplaced h := ∑_(j | ~~ part i j) attention sees h X i j in
+  moved winner <= 2 * η * D * misplaced winner /\ moved field <= 2 * η * D * misplaced field).
 Proof.
-pose P (j : 'I_2) := j == ord0.
-have y1 j : ‖two 1 (- 1) j‖ <= 1 by rewrite vnorm_1 /pair; case: ifP; split_Rabs; lra.
-move/(_ _ _ P (fun _ => 0) ord0 _ 1 erefl y1).
-have -> : (comb (softmax (fun _ : 'I_2 => 0)) (two 1 (- 1))
-    - comb (softmax_on P (fun _ => 0)) (two 1 (- 1)))%V = V1 (- 1).
-  apply: vec_eq => a; rewrite /vsub /comb !sum_two /softmax_on /softmax !sum_two big_mkcond.
-  by rewrite sum_two /P /two /V1 pair_0 pair_1 /= exp_0; field.
-rewrite vnorm_1 big_mkcond sum_two /P /= /softmax sum_two exp_0; split_Rabs; lra.
+(* Half of the attention at 1, half at −1: the mean is at the distance 1 from either. *)
+pose first : rel 'I_2 := fun _ j => j == ord0.
+pose X := ca_state (fun _ => vzero : vec 'I_0) (two 1 (- 1)) (fun _ => 0) (fun _ => 0)
+  (fun _ => 0) (fun _ => vzero : vec 'I_0) (fun _ => vzero) (fun _ => vzero).
+have y1 j : full ord0 j -> ‖X j Ca.y‖ <= 1.
+  by move=> _; rewrite vnorm_1 /pair; case: ifP; split_Rabs; lra.
+move/(_ _ _ _ vzero (/ 2) 0 0 0 0 0 ltac:(lra) _ full first X ord0 ord0 1 (fun _ _ => isT) erefl
+  y1); cbv zeta; set h := ca_winner _ _ _ _ _ _ _ => -[+ _].
+have flat mask j : attention mask h X ord0 j = softmax_on (mask ord0) (fun _ => 0) j.
+  by rewrite ca_winner_attention; apply: eq_softmax_on => l _; rewrite (dot_zerol (X l Ca.p)); ring.
+have wrote mask a : head_output mask h X ord0 Ca.u a
+    = comb (softmax_on (mask ord0) (fun _ => 0)) (two 1 (- 1)) a.
+  rewrite ca_winner_output; blocks; rewrite (_ : 2 * / 2 = 1); last by field.
+  rewrite Rmult_1_l ?Rplus_0_r; apply: eq_bigr => j _; congr (_ * _).
+  by apply: eq_softmax_on => l _; rewrite (dot_zerol (X l Ca.p)); ring.
+have -> : (head_output full h X ord0 Ca.u - head_output first h X ord0 Ca.u)%V = V1 (- 1).
+  apply: vec_eq => a; rewrite /vsub !wrote /comb !sum_two /softmax_on big_mkcond sum_two.
+  by rewrite big_mkcond sum_two /first /two /V1 pair_0 pair_1 /= exp_0; field.
+rewrite vnorm_1 big_mkcond sum_two /first /= flat /softmax_on big_mkcond sum_two /= exp_0.
+by split_Rabs; lra.
 Qed.
 
 (* Mutant of causal_theorem_temperatures: h without 1 + *)

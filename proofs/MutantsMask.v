@@ -42,11 +42,13 @@ Qed.
 (* Mutant of records_falsely_maximal: a response that is no record *)
 Lemma not_maximal_without_a_record : ~ (forall (dx dy N : nat) (η γ Δ spread : R) (x : vec 'I_dx)
     (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (i : 'I_N),
-  0 <= γ -> spaced Δ r ->
+  0 <= γ -> (forall j : 'I_N, (j < i)%N -> Δ <= Rabs (r i - r j)) ->
   1 - attention causal (winner_head dx dy η γ Δ spread) (el_prompt x y r) i i
   <= share (INR i * exp (- γ * Δ))).
 Proof.
-move/(_ 0%N 0%N _ 0 1 1 1 vzero (fun _ => vzero) (pair 1 0) ord_max Rle_0_1 (gaps ends_in_class)).
+have gap (j : 'I_2) : (j < (ord_max : 'I_2))%N -> 1 <= Rabs (pair 1 0 ord_max - pair 1 0 j).
+  by case: j => [[|[|j]] pj] // _; rewrite /pair /=; split_Rabs; lra.
+move/(_ 0%N 0%N _ 0 1 1 1 vzero (fun _ => vzero) (pair 1 0) ord_max Rle_0_1 gap).
 rewrite -[attention _ _ _ _]/(softmax_on _ _) last_weights softmax_miss /crowd.
 rewrite big_mkcond sum_two /= !elimination_step_winner_logit //= pair_0 pair_1.
 apply: Rlt_not_le; apply: share_lt; first by have := exp_pos (- (1) * 1); lra.
@@ -339,14 +341,15 @@ Lemma not_absorbed_before_the_last : ~ (forall (dx dy N : nat) (W : mat dy dx)
   let winner := ca_winner dx dy N η γ c (stop_logit (γ * low) (γ * high) c) in
   forall (x : vec 'I_dx) (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R)
     (m : 'I_N.+1 -> vec 'I_N) (u : 'I_N.+1 -> vec 'I_dy) (i : 'I_N),
-  (forall j, r j <= high) -> (forall j, reduced W x (y j) <= high_Z) ->
-  (forall j, ‖y j‖ <= D) -> (forall j : 'I_N, (j < i)%N -> m (lift ord0 i) j = 1) ->
+  (forall j : 'I_N, (j <= i)%N -> r j <= high /\ reduced W x (y j) <= high_Z /\ ‖y j‖ <= D) ->
+  (forall j : 'I_N, (j < i)%N -> m (lift ord0 i) j = 1) ->
   let X := started_state x y r m u in
   let q := INR i.+1 * exp (- ((c - γ * (high - low)) / 2)) in
   1 - attention causal winner X (lift ord0 i) ord0 <= share q).
 Proof.
 move/(_ _ _ _ _ 0 0 2 0 0 0 0 0 0 (Rle_refl 0) (Rle_refl 0) _ _ (fun _ => 0) (fun _ => V1 0)
-  (fun _ => vzero) ord0 (fun _ => Rle_refl 0) low_reduced short (fun _ => ltac:(by []))).
+  (fun _ => vzero) ord0 (fun j _ => conj (Rle_refl 0) (conj (low_reduced j) (short j)))
+  (fun _ => ltac:(by []))).
 cbv zeta; rewrite start_misses; apply: Rlt_not_le; apply: share_lt.
   by have := exp_pos (- ((2 - 0 * (0 - 0)) / 2)); rewrite /=; lra.
 by rewrite Rmult_1_l; apply: exp_increasing; rewrite /V1; lra.
@@ -359,14 +362,15 @@ Lemma not_absorbed_by_the_whole_margin : ~ (forall (dx dy N : nat) (W : mat dy d
   let winner := ca_winner dx dy N η γ c (stop_logit (γ * low) (γ * high) c) in
   forall (x : vec 'I_dx) (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R)
     (m : 'I_N.+1 -> vec 'I_N) (u : 'I_N.+1 -> vec 'I_dy) (i : 'I_N),
-  (forall j, r j <= high) -> (forall j, reduced W x (y j) <= high_Z) ->
-  (forall j, ‖y j‖ <= D) -> (forall j : 'I_N, (j <= i)%N -> m (lift ord0 i) j = 1) ->
+  (forall j : 'I_N, (j <= i)%N -> r j <= high /\ reduced W x (y j) <= high_Z /\ ‖y j‖ <= D) ->
+  (forall j : 'I_N, (j <= i)%N -> m (lift ord0 i) j = 1) ->
   let X := started_state x y r m u in
   let q := INR i.+1 * exp (- (c - γ * (high - low))) in
   1 - attention causal winner X (lift ord0 i) ord0 <= share q).
 Proof.
 move/(_ _ _ _ _ 0 0 2 0 0 0 0 0 0 (Rle_refl 0) (Rle_refl 0) _ _ (fun _ => 0) (fun _ => V1 1)
-  (fun _ => vzero) ord0 (fun _ => Rle_refl 0) low_reduced short (fun _ _ => erefl)).
+  (fun _ => vzero) ord0 (fun j _ => conj (Rle_refl 0) (conj (low_reduced j) (short j)))
+  (fun _ _ => erefl)).
 cbv zeta; rewrite start_misses; apply: Rlt_not_le; apply: share_lt.
   by have := exp_pos (- (2 - 0 * (0 - 0))); rewrite /=; lra.
 by rewrite Rmult_1_l; apply: exp_increasing; rewrite /V1; lra.

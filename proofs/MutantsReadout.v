@@ -21,10 +21,14 @@ Proof. by case: k l => [[|[|k]] ?] [[|[|l]] ?] // _; split; apply/val_inj. Qed.
 Lemma not_least_curved : ~ (forall (m n : nat) (x : vec 'I_n) (y : 'I_2 -> vec 'I_m)
     (τ : {perm 'I_2}) (W U : mat m n),
   let V := outer (y (τ ord0) - y (τ ord_max))%V x in
-  second_derivative W V x y τ * ‖U‖² <= second_derivative W U x y τ * ‖V‖²).
+  let curvature V := 4 * ∑_k variance (beta (fun j => score W x (y j)) τ k)
+                           (fun j : 'I_2 => ⟨V *v x, y (τ j)⟩) in
+  curvature V * ‖U‖² <= curvature U * ‖V‖²).
 Proof.
 pose W0 : mat 1 2 := vzero; pose U : mat 1 2 := fun p => pair 0 1 p.2.
-move/(_ 1%N 2%N (pair 1 0) ends 1%g W0 U); cbv zeta; rewrite !perm1 sqnorm_outer.
+move/(_ 1%N 2%N (pair 1 0) ends 1%g W0 U); cbv beta zeta; set V := outer _ _.
+rewrite -[4 * _]/(second_derivative W0 V (pair 1 0) ends 1%g).
+rewrite -[X in _ <= X * _]/(second_derivative W0 U (pair 1 0) ends 1%g) /V !perm1 sqnorm_outer.
 have -> : (ends ord0 - ends ord_max)%V = V1 (1 - - 1) by [].
 have x1 : ‖(pair 1 0 : vec 'I_2)‖² = 1 by rewrite /sqnorm /dot sum_two pair_0 pair_1; lra.
 have Ux : (U *v pair 1 0)%V = V1 0.

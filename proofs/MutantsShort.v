@@ -254,7 +254,6 @@ Lemma not_limit_at_the_spread : ~ (forall (dx dy N K : nat) (W : mat dy dx) (η 
     (x : vec 'I_dx) (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (i : 'I_N) (τ : {perm 'I_i.+1}),
   let r_i := prefix (ltn_ord i) r in
   ranks r_i τ -> r_i (τ ord0) - r_i (τ ord_max) <= γ2 ->
-  (forall Q j, counts τ (Q * i.+1) j = INR Q) /\
   forall ε, 0 < ε -> exists strong, forall C, strong <= C -> exists hot, forall γ1, hot <= γ1 ->
   let X := run causal (nseq K (printed_block N W η γ1 (γ1 * γ2) C)) (masked_prompt x y r) in
   ‖X i Ca.u - cyclic_terms η W x (prefix (ltn_ord i) y) τ K‖ <= ε
@@ -264,7 +263,10 @@ Proof.
 have ranked : ranks (prefix (ltn_ord last2) (pair 1 0)) (1%g : {perm 'I_last2.+1}).
   by move=> k l /lt_two [-> ->]; rewrite !perm1 /prefix /pair /=; lra.
 move/(_ _ _ _ 2%N no_W 0 1 vzero (fun _ => vzero) _ _ _ ranked) => H.
-have [|_ /(_ (/ 4) ltac:(lra)) [strong {}H]] := H; first by rewrite !perm1 /prefix /pair /=; lra.
+have wide : prefix (ltn_ord last2) (pair 1 0) ((1%g : {perm 'I_last2.+1}) ord0)
+    - prefix (ltn_ord last2) (pair 1 0) ((1%g : {perm 'I_last2.+1}) ord_max) <= 1.
+  by rewrite !perm1 /prefix /pair /=; lra.
+have [strong {}H] := H wide (/ 4) ltac:(lra).
 have [hot {}H] := H strong (Rle_refl _); have [_ /(_ ord0)] := H (Rmax hot 2) (Rmax_l _ _).
 set γ := Rmax hot 2; have γ2 : 2 <= γ := Rmax_r _ _.
 rewrite (counts_level (1%g : {perm 'I_last2.+1}) 1 ord0 : counts _ 2 _ = INR 1) [INR 1]/=.

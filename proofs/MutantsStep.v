@@ -246,10 +246,12 @@ Lemma not_attained_at_zero : ~ (forall (m n : nat) (x : vec 'I_n) (y : 'I_2 -> v
     (τ : {perm 'I_2}) (W : mat m n),
     let V := outer (y (τ ord0) - y (τ ord_max))%V x in
     let Λ := INR 2.-1 * ‖y (τ ord0) - y (τ ord_max)‖ ^ 2 * ‖x‖² in
-    second_derivative W V x y τ = Λ * ‖V‖² <->
+    4 * ∑_k variance (beta (fun j => score W x (y j)) τ k) (fun j : 'I_2 => ⟨V *v x, y (τ j)⟩)
+    = Λ * ‖V‖² <->
     ‖W *v x - y (τ ord0)‖ = ‖W *v x - y (τ ord_max)‖).
 Proof.
-move/(_ 1%N 1%N (V1 0) (two 1 0) 1%g (M1 0)); rewrite !perm1 => -[H _].
+move/(_ 1%N 1%N (V1 0) (two 1 0) 1%g (M1 0)); set V := outer _ _; rewrite /V.
+rewrite -[4 * _]/(second_derivative (M1 0) V (V1 0) (two 1 0) 1%g) /V !perm1 => -[H _].
 move: H; rewrite sqnorm_1 second_derivative_two mulmv_outer dot_1 dot_scall !mulmv_1.
 rewrite -![(V1 _ - two _ _ _)%V]/(V1 (_ - _)) !vnorm_1 !pair_0 !pair_1 => H.
 have : Rabs (0 * 0 - 1) = Rabs (0 * 0 - 0); last by split_Rabs; lra.

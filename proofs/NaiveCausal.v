@@ -13,10 +13,11 @@ Unset Printing Implicit Defensive.
 Open Scope R_scope.
 
 (* Claim records, part falsely-maximal; in the first block, at position t = i+1, which sees i
-   others. Its attention to itself lacks q/(1+q), q = (t−1)e^{−γΔ}, at most. *)
+   others, whose rewards are Δ from its own or more. Its attention to itself lacks q/(1+q),
+   q = (t−1)e^{−γΔ}, at most. *)
 Theorem records_falsely_maximal : forall (dx dy N : nat) (η γ Δ spread : R) (x : vec 'I_dx)
     (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (i : 'I_N),
-  0 <= γ -> spaced Δ r -> record r i ->
+  0 <= γ -> (forall j : 'I_N, (j < i)%N -> Δ <= Rabs (r i - r j)) -> record r i ->
   1 - attention causal (winner_head dx dy η γ Δ spread) (el_prompt x y r) i i
   <= share (INR i * exp (- γ * Δ)).
 Proof.
@@ -35,6 +36,5 @@ have ji : (j < i)%N.
 have lt : r (widen_ord (ltn_ord i) j) < r i.
   have /forallP/(_ (widen_ord (ltn_ord i) j)) := rec; rewrite /= ji /=.
   by case: Rlt_dec.
-have ne : i != widen_ord (ltn_ord i) j by rewrite -val_eqE /= neq_ltn ji orbT.
-by have := gaps _ _ ne; rewrite Rabs_pos_eq; lra.
+by have := gaps (widen_ord (ltn_ord i) j) ji; rewrite Rabs_pos_eq; lra.
 Qed.

@@ -42,6 +42,17 @@ Qed.
 Lemma counts_level n (τ : {perm 'I_n.+1}) Q j : counts τ (Q * n.+1) j = INR Q.
 Proof. by rewrite /counts mulnK // modnMl /flags ltn0; ring. Qed.
 
+(* Claim short-prefix-recount, parts surplus, induction: the counts that the record tends to, in the
+   theorem below, are how many of the rounds k < K take response j if they go round and round the
+   ranking; whole cycles take all equally often. *)
+Theorem short_prefix_recount_counts : forall (n K Q : nat) (τ : {perm 'I_n.+1}) (j : 'I_n.+1),
+  counts τ K j = ∑_(k < K) (if τ (place k) == j then 1 else 0)
+  /\ counts τ (Q * n.+1) j = INR Q.
+Proof.
+move=> n K Q τ j; split; last exact: counts_level.
+by elim: K => [|K IH]; rewrite ?big_ord0 ?(counts_level τ 0) // counts_next IH sum_last.
+Qed.
+
 (* The best response left leads: over those left by a gap of rewards, over the others by what γ₂
    exceeds the spread. *)
 Lemma cyclic_ahead n (r : 'I_n.+1 -> R) (τ : {perm 'I_n.+1}) γ2 :
@@ -214,20 +225,19 @@ move=> i; apply: (@sum_ge_term _ predT (fun i => Rabs (f i))) => // j _; exact: 
 Qed.
 
 (* Claim short-prefix-recount, parts surplus, induction: any number K of rounds at response i, γ₂
-   above the spread of the rewards that it sees. In the limits γ₁ → ∞, and then C = c′ → ∞, the
-   accumulator is the cyclic sum of the terms, and the record holds how often each has been taken:
-   all equally often after whole cycles. *)
+   above the spread of the rewards that it sees. In the limits γ₁ → ∞, and then C = c′ → ∞, chosen
+   after the input, the accumulator is the cyclic sum of the terms, and the record holds how often
+   each has been taken. *)
 Theorem short_prefix_recount_limit : forall (dx dy N K : nat) (W : mat dy dx) (η γ2 : R)
     (x : vec 'I_dx) (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (i : 'I_N) (τ : {perm 'I_i.+1}),
   let r_i := prefix (ltn_ord i) r in
   ranks r_i τ -> r_i (τ ord0) - r_i (τ ord_max) < γ2 ->
-  (forall Q j, counts τ (Q * i.+1) j = INR Q) /\
   forall ε, 0 < ε -> exists strong, forall C, strong <= C -> exists hot, forall γ1, hot <= γ1 ->
   let X := run causal (nseq K (printed_block N W η γ1 (γ1 * γ2) C)) (masked_prompt x y r) in
   ‖X i Ca.u - cyclic_terms η W x (prefix (ltn_ord i) y) τ K‖ <= ε
   /\ forall j, Rabs (prefix (ltn_ord i) (X i Ca.m) j - counts τ K j) <= ε.
 Proof.
-move=> dx dy N K W η γ2 x y r i τ r_i ranked wide; split=> [Q j|ε ε0]; first exact: counts_level.
+move=> dx dy N K W η γ2 x y r i τ r_i ranked wide ε ε0.
 have [δ [δ0 lead]] := cyclic_ahead ranked wide.
 pose v := prefix (ltn_ord i) y.
 have [D [D0 dist']] := finite_bound (fun p : 'I_i.+1 * 'I_i.+1 => ‖v p.1 - v p.2‖).
@@ -276,9 +286,9 @@ by apply: Rle_trans eK (Rmin_l _ _).
 Qed.
 
 (* Claim short-prefix-recount, parts surplus, induction: N − 1 rounds are Q cycles of the i + 1
-   responses and s rounds more. What is too much tends to Q − 1 cycles and s terms: nothing at the
-   first position (its term is zero), at the last but one (Q = 1, s = 0) and at the last (Q = 0);
-   elsewhere the limit is wrong unless this sum is zero. *)
+   responses and s rounds more; C and γ₁ are chosen after the input. What is too much tends to Q − 1
+   cycles and s terms: nothing at the first position (its term is zero), at the last but one (Q = 1,
+   s = 0) and at the last (Q = 0); elsewhere the limit is wrong unless this sum is zero. *)
 Theorem short_prefix_recount_too_many : forall (dx dy N Q s : nat) (W : mat dy dx) (η γ2 : R)
     (x : vec 'I_dx) (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R) (i : 'I_N) (τ : {perm 'I_i.+1}),
   let r_i := prefix (ltn_ord i) r in let y_i := prefix (ltn_ord i) y in
@@ -292,8 +302,8 @@ Theorem short_prefix_recount_too_many : forall (dx dy N Q s : nat) (W : mat dy d
   ‖u - step - surplus‖ <= ε.
 Proof.
 move=> dx dy N Q s W η γ2 x y r i τ r_i y_i x1 ranked wide NE sn step surplus ε ε0.
-have [_ lim] := short_prefix_recount_limit (N - 1) W η x y ranked wide.
-have [strong H] := lim ε ε0; exists strong => C Cs; have [hot {}H] := H C Cs.
+have [strong H] := short_prefix_recount_limit (N - 1) W η x y ranked wide ε0.
+exists strong => C Cs; have [hot {}H] := H C Cs.
 exists hot => γ1 h u; have [le _] := H γ1 h; rewrite -/u -/y_i in le.
 suff -> : (u - step - surplus = u - cyclic_terms η W x y_i τ (N - 1))%V by [].
 rewrite NE cyclic_cycles // (first_terms_all W η x y_i τ (leq_subr 1 i.+1)).

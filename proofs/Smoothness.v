@@ -185,10 +185,11 @@ Theorem pl_smooth_attained : x <> vzero ->
   forall W : mat m n,
     let V := outer δ x in
     let Λ := INR 2.-1 * ‖δ‖ ^ 2 * ‖x‖² in
-    second_derivative W V x y τ = Λ * ‖V‖² <->
+    4 * ∑_k variance (beta (fun j => score W x (y j)) τ k) (fun j : 'I_2 => ⟨V *v x, y (τ j)⟩)
+    = Λ * ‖V‖² <->
     ‖W *v x - y (τ ord0)‖ = ‖W *v x - y (τ ord_max)‖.
 Proof.
-move=> /sqnorm_gt0 x0 W V Λ.
+move=> /sqnorm_gt0 x0 W V Λ; rewrite -[4 * _]/(second_derivative W V x y τ).
 case: (Rle_lt_or_eq_dec _ _ (sqnorm_ge0 δ)) => [d0|none]; last first.
   have d0 := sqnorm_eq0 (esym none).
   split=> _; last first.
@@ -212,12 +213,16 @@ rewrite /score; split=> [E|E].
   by rewrite /vnorm; congr sqrt; lra.
 by rewrite -!vnorm_sqr E.
 Qed.
+
 (* Claim pl-smooth, part direction; no direction is more curved than that one. *)
 Theorem pl_smooth_direction : forall W U : mat m n,
   let V := outer δ x in
-  second_derivative W U x y τ * ‖V‖² <= second_derivative W V x y τ * ‖U‖².
+  let curvature V := 4 * ∑_k variance (beta (fun j => score W x (y j)) τ k)
+                           (fun j : 'I_2 => ⟨V *v x, y (τ j)⟩) in
+  curvature U * ‖V‖² <= curvature V * ‖U‖².
 Proof.
-move=> W U V; rewrite !second_derivative_two -/δ; set q := 4 * _.
+move=> W U V curvature; rewrite -[curvature U]/(second_derivative W U x y τ).
+rewrite -[curvature V]/(second_derivative W V x y τ) !second_derivative_two -/δ; set q := 4 * _.
 have q0 : 0 <= q.
   have p := softmax_gt0 (fun j => score W x (y (τ j))).
   by rewrite /q; have := Rmult_lt_0_compat _ _ (p ord0) (p ord_max); lra.

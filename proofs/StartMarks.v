@@ -138,7 +138,8 @@ End Found.
 Lemma spaced_opp n Δ (r : 'I_n -> R) : spaced Δ r -> spaced Δ (fun j => - r j).
 Proof. by move=> gaps j l jl; have := gaps j l jl; split_Rabs; lra. Qed.
 
-(* Claim nope-needs-a-start, part marks; token i sees the tokens up to itself. *)
+(* Claim nope-needs-a-start, part marks; token i sees the tokens up to itself. For N = 1 the bound
+   on γ is 0, as ln 0 = 0 here, which is harmless: the one token holds both rewards at any γ. *)
 Theorem nope_needs_a_start_marks : forall (N : nat) (γ Δ spread : R),
   0 < Δ -> ln (4 * (INR N - 1) * spread / Δ) / Δ <= γ ->
   forall (r : 'I_N -> R) (low : R) (i : 'I_N),

@@ -211,8 +211,8 @@ Theorem stop_sink_absorbs : forall (dx dy N : nat) (W : mat dy dx)
   let field := ca_field N W η C (stop_logit low_Z high_Z C) in
   forall (x : vec 'I_dx) (y : 'I_N -> vec 'I_dy) (r : 'I_N -> R)
     (m : 'I_N.+1 -> vec 'I_N) (u : 'I_N.+1 -> vec 'I_dy) (i : 'I_N),
-  (forall j, r j <= high) -> (forall j, reduced W x (y j) <= high_Z) ->
-  (forall j, ‖y j‖ <= D) -> (forall j : 'I_N, (j <= i)%N -> m (lift ord0 i) j = 1) ->
+  (forall j : 'I_N, (j <= i)%N -> r j <= high /\ reduced W x (y j) <= high_Z /\ ‖y j‖ <= D) ->
+  (forall j : 'I_N, (j <= i)%N -> m (lift ord0 i) j = 1) ->
   let X := started_state x y r m u in
   let q := INR i.+1 * exp (- ((c - γ * (high - low)) / 2)) in
   let q_Z := INR i.+1 * exp (- ((C - (high_Z - low_Z)) / 2)) in
@@ -222,8 +222,9 @@ Theorem stop_sink_absorbs : forall (dx dy N : nat) (W : mat dy dx)
    /\ ‖head_output causal field X (lift ord0 i) Ca.u‖ <= 2 * η * D * share q_Z).
 Proof.
 move=> dx dy N W η γ c C low high low_Z high_Z D η0 γ0 winner field x y r m u i.
-move=> range range_Z long taken X q q_Z.
-have D0 : 0 <= D by apply: Rle_trans (long i); exact: vnorm_ge0.
+move=> seen taken X q q_Z.
+have long (j : 'I_N) : (j <= i)%N -> ‖y j‖ <= D by move=> /seen [_ []].
+have D0 : 0 <= D by apply: Rle_trans (long i (leqnn i)); exact: vnorm_ge0.
 have start (s : R) (z : 'I_N -> R) p : (forall j : 'I_N, (j <= i)%N -> z j + p <= s) ->
     let A := softmax_on (causal (lift ord0 i)) (with_start s z) in
     let Q := INR i.+1 * exp (- p) in
@@ -236,17 +237,18 @@ have start (s : R) (z : 'I_N -> R) p : (forall j : 'I_N, (j <= i)%N -> z j + p <
   have a0 : A ord0 = softmax (with_start s (prefix (ltn_ord i) z)) ord0.
     by rewrite -started_softmax /A; congr softmax_on; exact/val_inj.
   split; first by rewrite a0 softmax_miss start_crowd.
-  rewrite /A started_comb; apply: Rle_trans (start_mean _ _ _ D0) _ => [j|]; first exact: long.
+  rewrite /A started_comb; apply: Rle_trans (start_mean _ _ _ D0) _ => [j|].
+    by apply: long; rewrite /= -ltnS ltn_ord.
   exact: Rmult_le_compat_l.
 pose σ := stop_logit (γ * low) (γ * high) c; pose z j := γ * r j - c * m (lift ord0 i) j.
 pose A := softmax_on (causal (lift ord0 i)) (with_start σ z).
 have [w1 w2] : 1 - A ord0 <= share q /\ ‖comb A (with_start vzero y)‖ <= D * share q.
-  apply: start => j ji; have := Rmult_le_compat_l _ _ _ γ0 (range j).
+  apply: start => j ji; have := Rmult_le_compat_l _ _ _ γ0 (proj1 (seen j ji)).
   by rewrite /z (taken j ji) /σ /stop_logit; lra.
 pose ς := stop_logit low_Z high_Z C; pose ζ j := reduced W x (y j) - C * m (lift ord0 i) j.
 pose F := softmax_on (causal (lift ord0 i)) (with_start ς ζ).
 have [f1 f2] : 1 - F ord0 <= share q_Z /\ ‖comb F (with_start vzero y)‖ <= D * share q_Z.
-  by apply: start => j ji; have := range_Z j; rewrite /ζ (taken j ji) /ς /stop_logit; lra.
+  by apply: start => j ji; have [_ [+ _]] := seen j ji; rewrite /ζ (taken j ji) /ς /stop_logit; lra.
 have scaled a (v : vec 'I_dy) t : Rabs a = 2 * η -> ‖v‖ <= D * t -> ‖a *: v‖ <= 2 * η * D * t.
   move=> aE le; rewrite vnorm_scal aE (Rmult_assoc (2 * η) D); apply: Rmult_le_compat_l => //; lra.
 split; split.

@@ -8,15 +8,13 @@ from math import exp, log
 import torch
 
 from icalign import bounds
-from icalign.constructions import selection
-from icalign.spec import Block
-from icalign.symbols import d_x, d_y, gamma
+from icalign.constructions import causal
+from icalign.symbols import eta
 
 from . import Draw, Outcome, at_most, below, equal, given, holds, rounding, twin
-from ._drawn import Rewards, fits, flags, size, tokens, transformer
+from ._drawn import Rewards, attention, fits, flags, logits, size, tokens, visible
 from ._rounds import Rounds
-
-CAUSAL = Block(heads=selection.block.heads, causal=True)
+from .masked_block import numbers
 
 
 @twin
@@ -82,23 +80,31 @@ def causal_theorem(draw: Draw, broken: bool) -> Iterator[Outcome]:
 
 @twin
 def causal_theorem_norm(draw: Draw, broken: bool) -> Iterator[Outcome]:
-    """A softmax mean over all tokens and one over some of them differ by D times the weight of the others. A causal
-    head has the means of all prefixes. Attained by two points. Broken: half of it."""
+    """Whatever the tokens and the mask, and with part of what a token sees: what either head writes to u moves by 2ηD
+    times its weight of the others at most, D the largest distance of responses that are seen. Attained by two points.
+    Broken: half of it."""
     n, turn = size(draw, 1)
-    d, part = draw.integer(1, 4), draw.integer(1, n)
-    z, y = draw.uniform(-4, 4, n), draw.normal(n, d)
-    if turn == 1:
-        y = torch.stack([y[0]] * part + [y[-1]] * (n - part))
-    D = float((y[:, None] - y).norm(dim=-1).max())
-    values = {d_x: 1, d_y: d, gamma: 1}
-    model = transformer((CAUSAL,), selection.stream, values)
-    X, rows = tokens(selection.stream, values, n, y=y, r=z[:, None], one=1)
-    means = model(X)[:, rows["best"]]
-    others = z[part:].exp().sum() / z.exp().sum()
-    given((y[:, None] - y).norm(dim=-1) <= D)
-    # z is 4 at most and has that size in exp, in n terms and a quotient; a mean of n values
-    allowed = rounding(2 * (2 * 4 + 2 * n + 8), 2 * y.norm(dim=-1).max())
-    yield at_most((means[-1] - means[part - 1]).norm(), (0.5 if broken else 1) * D * others, allowed)
+    step = draw.number(0, 2)
+    values = numbers(draw, n) | {eta: step, causal.sigma: draw.number(-3, 3), causal.sigma_field: draw.number(-3, 3)}
+    X, rows = tokens(causal.stream, values, n, draw)
+    sees, own = visible(draw, n), draw.uniform(0, 1, n, n) < 0.5
+    if turn == 1:  # of all that are seen, those of the part at one point and the others at another
+        sees = torch.ones(n, n, dtype=torch.bool)
+        own = (torch.arange(n) < draw.integer(1, n)).expand(n, n)
+        X[:, rows["y"]] = torch.where(own[:1].mT, X[:1, rows["y"]], X[-1:, rows["y"]])
+    part = sees & own
+    part |= sees & ~part.any(-1, keepdim=True)  # all of it where nothing would be left
+    y = X[:, rows["y"]]
+    both = sees[:, :, None] & sees[:, None]
+    D = ((y[:, None] - y).norm(dim=-1) * both).flatten(1).max(-1).values
+    given(step >= 0, part <= sees, part.any(-1))
+    for head in (causal.winner, causal.field):
+        run = attention(head, causal.stream, values)
+        moved = (run(X, sees) - run(X, part))[:, rows["u"]].norm(dim=-1)
+        others = (run.weights(X, sees) * ~part).sum(-1)
+        # the same logits, less their maximum, in exp; n terms and a quotient, a mean of n values, times 2η
+        noise = rounding(4 * float(logits(run, X).abs().max()) + 4 * n + 16, 4 * step * y.norm(dim=-1).max())
+        yield at_most(moved, (0.5 if broken else 1) * 2 * step * D * others, noise)
 
 
 @twin

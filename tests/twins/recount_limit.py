@@ -12,8 +12,8 @@ from torch import Tensor
 from icalign.constructions import causal
 from icalign.symbols import N, W, d_x, d_y, eta
 
-from . import Draw, Outcome, at_most, given, holds, rounding, twin
-from ._drawn import Query, Rewards, ranks, size, tokens, transformer
+from . import Draw, Outcome, at_most, equal, given, rounding, twin
+from ._drawn import Query, Rewards, flags, ranks, size, tokens, transformer
 from .short_prefix import hot
 
 
@@ -61,10 +61,23 @@ class Hot:
 
 
 @twin
+def short_prefix_recount_counts(draw: Draw, broken: bool) -> Iterator[Outcome]:
+    """Round k, from 0, takes the response in place k mod n, k < K: K // n times each, and those in the first K mod n
+    places once more; Q times each in Qn rounds. Broken: in Q(n − 1) rounds."""
+    n, _ = size(draw, 1)
+    places, cycles = draw.permutation(n), draw.integer(1, 3)
+    for rounds in (draw.integer(0, 3 * n), cycles * (n - broken)):
+        taken = torch.zeros(n, dtype=torch.float64)
+        for k in range(rounds):
+            taken[places[k % n]] += 1
+        yield equal(taken, rounds // n + flags(places, rounds % n))
+    yield equal(taken, cycles)
+
+
+@twin
 def short_prefix_recount_limit(draw: Draw, broken: bool) -> Iterator[Outcome]:
     """For γ₂ above the spread of the prefix, C and then γ₁ large, K rounds add up the terms round and round, and the
-    record holds how often each has been taken, up to ε = 1/1000; all alike after whole cycles.
-    Broken: beginning with the second."""
+    record holds how often each has been taken, up to ε = 1/1000. Broken: beginning with the second."""
     case = Hot.drawn(draw)
     for i in range(case.query.n):
         u, m, operations = case.run(i)
@@ -76,8 +89,6 @@ def short_prefix_recount_limit(draw: Draw, broken: bool) -> Iterator[Outcome]:
             (u - terms[order].sum(0)).norm(), case.epsilon, rounding(operations, case.query.longest(case.eta))
         )
         yield at_most((m[: i + 1] - counts).abs(), case.epsilon, rounding(operations, K))
-        if K % (i + 1) == 0:
-            yield holds(counts == K // (i + 1))
 
 
 @twin

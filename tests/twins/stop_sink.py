@@ -82,7 +82,8 @@ def stop_sink_field_margins(draw: Draw, broken: bool) -> Iterator[Outcome]:
 def stop_sink_absorbs(draw: Draw, broken: bool) -> Iterator[Outcome]:
     """If the record of response i holds 1 at all that it sees, the start token gets all but q/(1+q) in either head,
     q = (i+1)e^{−(c − γ(high − low))/2} and with scores in place of rewards, and u gains 2ηD·q/(1+q) at most; attained
-    by one response with the largest reward and score, N times. Broken: i in place of i + 1."""
+    by one response with the largest reward and score, N times. What i does not see may be larger. Broken: i for i + 1.
+    """
     n, turn = size(draw, 1)
     query, rewards, step, D = Query.drawn(draw, n), Rewards.drawn(draw, n), draw.number(0, 1), draw.number(0, 1)
     low, high, r = rewards.low, rewards.low + rewards.spread, rewards.r
@@ -90,8 +91,11 @@ def stop_sink_absorbs(draw: Draw, broken: bool) -> Iterator[Outcome]:
         r = r - draw.number(0, 3) * (draw.uniform(0, 1, n) < 0.5)
     if turn == 1:
         query, r, D = Query(query.W, query.x, query.y[:1].repeat(n, 1)), 0 * r + high, 0.0
-    D += float(query.y.norm(dim=-1).max())
-    low_Z, high_Z = float(query.reduced.min()) + draw.number(-1, 1), float(query.reduced.max())
+    shown = draw.integer(1, n)  # positions, from the first on, that the bounds are for: later responses exceed them
+    later = torch.arange(n) >= shown
+    query, r = Query(query.W, query.x, query.y * (1 + 2 * later[:, None])), r + 3 * later
+    D += float(query.y[:shown].norm(dim=-1).max())
+    low_Z, high_Z = float(query.reduced.min()) + draw.number(-1, 1), float(query.reduced[:shown].max())
     gamma, c, C = draw.number(0, 3), draw.number(-1, 8), draw.number(-1, 8)
     values = numbers(draw, n) | {d_x: query.W.shape[1], d_y: len(query.W), W: query.W}
     values |= {causal.gamma_1: gamma, causal.c: c, causal.c_field: C, causal.eta: step}
@@ -102,18 +106,18 @@ def stop_sink_absorbs(draw: Draw, broken: bool) -> Iterator[Outcome]:
     X = with_start(X, places, "one", "b")
     X[0, places["m"]], X[0, places["u"]] = draw.normal(n), draw.normal(len(query.W))
     X[1:, places["m"]] = draw.normal(n, n).triu(1) + torch.ones(n, n).tril()
-    given(step >= 0, gamma >= 0, r <= high, query.reduced <= high_Z)
-    given(query.y.norm(dim=-1) <= D, X[1:, places["m"]].tril() == torch.ones(n, n).tril())
+    given(step >= 0, gamma >= 0, r[:shown] <= high, query.reduced[:shown] <= high_Z)
+    given(query.y[:shown].norm(dim=-1) <= D, X[1:, places["m"]].tril() == torch.ones(n, n).tril())
     seen = torch.ones(n + 1, n + 1, dtype=torch.bool).tril()
-    count = torch.arange(n).double() + (0 if broken else 1)
+    count = torch.arange(shown).double() + (0 if broken else 1)
     # logits of n + d_x + d_y + 4 products, records of 1 and c; their size in exp, a softmax of n + 1, a mean
-    logit = gamma * (abs(low) + abs(high)) + 2 * query.reach**2 + abs(low_Z) + abs(high_Z) + 2 * (abs(c) + abs(C))
+    logit = gamma * (abs(low) + abs(high) + 3) + 2 * query.reach**2 + abs(low_Z) + abs(high_Z) + 2 * (abs(c) + abs(C))
     allowed = rounding(4 * (n + sum(query.W.shape) + 8) * logit + 2 * n + 8, 1)
     for head, margin in (
         (causal.winner, (c - gamma * (high - low)) / 2),
         (causal.field, (C - (high_Z - low_Z)) / 2),
     ):
         run, limit = attention(head, causal.stream, values), share(count * exp(-margin))
-        yield at_most(1 - run.weights(X, seen)[1:, 0], limit, allowed)
-        gained = run(X, seen)[1:, places["u"]].norm(dim=-1)
+        yield at_most(1 - run.weights(X, seen)[1 : shown + 1, 0], limit, allowed)
+        gained = run(X, seen)[1 : shown + 1, places["u"]].norm(dim=-1)
         yield at_most(gained, 2 * step * D * limit, allowed * 4 * step * query.reach)
