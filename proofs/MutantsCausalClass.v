@@ -3,8 +3,8 @@
 From Coq Require Import Reals Lra FunctionalExtensionality.
 From mathcomp Require Import all_ssreflect fingroup perm.
 From Icalign Require Import Sums Vectors Rankings AlignmentTask GradientStep OnlineLoss Weights.
-From Icalign Require Import Spacing Transformer MaskedBlock StopSink CausalClass Mutants MutantsStep.
-From Icalign Require Import MutantsReadout MutantsBlocks.
+From Icalign Require Import Spacing Transformer MaskedBlock StopSink CausalClass Mutants.
+From Icalign Require Import MutantsStep MutantsReadout MutantsBlocks.
 
 Set Implicit Arguments.
 Unset Printing Implicit Defensive.
