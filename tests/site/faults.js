@@ -62,9 +62,10 @@ async ({ claims, scheme, again }) => {
   // mathematics or markup that reached the reader as source
   const source = /\\[([]|\\begin\{|\$|\{[a-z:-]+\}`/;
   const words = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const meant = "script, style, noscript, pre, code, textarea, mjx-container, .evidence-long > .mathjax_ignore";
   while (words.nextNode()) {
     const { data, parentElement } = words.currentNode;
-    if (source.test(data) && !parentElement.closest("script, style, noscript, pre, code, textarea, mjx-container"))
+    if (source.test(data) && !parentElement.closest(meant))
       fault("unrendered", data);
   }
   if (source.test(document.title)) fault("unrendered", `title: ${document.title}`);

@@ -181,7 +181,10 @@ def asked(path: str, pages: Sequence[str], width: int, schemes: Sequence[Scheme]
 
 
 def survey(folder: Path, claims: list[str] | None = None) -> Survey:
-    """Opens every page of the folder: loaded wide in light and narrow in dark, then seen in the other scheme too."""
+    """Opens every page of the folder: loaded wide in light and narrow in dark, then seen in the other scheme too.
+
+    The pages of proofs are made alike: the other scheme is for the first of them.
+    """
     executable = find_browser() or cannot_look("no Chromium or Chrome is installed (apt-get install chromium)")
     found = Survey()
     with ThreadPoolExecutor(len(WIDTHS)) as pool:  # a browser a width: the two share nothing
@@ -200,14 +203,13 @@ def _look(executable: str, folder: Path, claims: list[str], width: int, schemes:
         for path in pages:
             page.emulate_media(color_scheme=schemes[0])
             page.goto(f"{origin}/{path}")
-            looks = []
-            for scheme in schemes:
+            looks, parts = [], asked(path, pages, width, schemes[::-1])
+            for scheme in schemes if parts else schemes[:1]:  # what is made like another page has its colours
                 page.emulate_media(color_scheme=scheme)
                 looks.append(page.evaluate(LOOK, {"claims": claims, "scheme": scheme, "again": bool(looks)}))
                 for kind, detail in looks[-1]["faults"]:
                     found.add(Fault(kind, path, detail, f"{width} px, {scheme}"))
             look = looks[0]
-            parts = asked(path, pages, width, schemes[::-1])
             for detail, scheme in review(page, parts) if parts else ():  # last: it thins the page out
                 found.add(Fault("axe", path, detail, f"{width} px, {scheme}"))
             page.goto("about:blank")  # what the browser has to say about the page comes before this is done
