@@ -244,7 +244,7 @@ def test_a_block(sizes: tuple[int, int, int, int], masked: bool, ask: Ask) -> No
 
 # ── The transformers of the theorems, all blocks ──────────────────────────────────────────────
 
-CLASS: dict[str, Any] = {"responses": 3, "min_gap": 0.1, "tolerance": 1e-2}
+CLASS: dict[str, Any] = {"min_gap": 0.1, "tolerance": 1e-2}
 
 
 @dataclass(frozen=True)
@@ -274,12 +274,14 @@ class Twin:
         return e * torch.tensor([3.0, 3e-2, 1e-2]).repeat(8)[:, None].double()
 
 
-def twin(name: str, kind: type[GradientStep], numbers: str, queries: int = 1, **options: Any) -> Twin:
-    """The construction of a theorem, and a task of its class."""
-    pair = {"overlap": 0.5} if queries > 1 else {}
-    task = sample_task((), seed=11, queries=queries, responses=3, dim_x=3, dim_y=2, min_gap=0.1, **pair)
+def twin(
+    name: str, kind: type[GradientStep], numbers: str, size: tuple[int, int, int], queries: int = 1, **options: Any
+) -> Twin:
+    """The construction of a theorem, and a task of its class; sizes d_x, d_y and N."""
+    pair, (dim_x, dim_y, responses) = {"overlap": 0.5} if queries > 1 else {}, size
+    task = sample_task((), seed=11, queries=queries, responses=responses, dim_x=dim_x, dim_y=dim_y, min_gap=0.1, **pair)
     several = {"queries": queries, **pair} if queries > 1 else {}
-    construction = kind(W=task.W, **CLASS, **several, **options)
+    construction = kind(W=task.W, responses=responses, **CLASS, **several, **options)
     rounding, model = construction._rounding(), construction.transformer
     return Twin(name, numbers, task, construction.values, model, construction.embed(task), rounding)
 
@@ -294,19 +296,24 @@ def one_block(name: str, block: Block, stream: Stream, numbers: str, **values: f
     return Twin(name, numbers, task, found, model, prompt(task, model.rows), 4 * allowed)
 
 
+SEVERAL = "eta gamma_1 gamma_2 gamma_beta Delta low R B C epsilon lambda"
 TWINS = [
-    twin("plackett_luce", PlackettLuce, "eta gamma Delta R B C"),
-    twin("causal", Causal, "eta gamma_1 c c' sigma sigma'"),
-    twin("printed", Causal, "eta gamma_1 c c'", sink=False),
-    twin("constant_depth", ConstantDepth, "eta Delta low high C"),
     *[
-        twin("multi_query", MultiQuery, "eta gamma_1 gamma_2 gamma_beta Delta low R B C epsilon lambda", 2, pairs=pairs)
-        for pairs in (1, 2)
+        it
+        for size in [(3, 2, 3), (1, 1, 2), (2, 3, 4)]
+        for it in (
+            twin("plackett_luce", PlackettLuce, "eta gamma Delta R B C", size),
+            twin("causal", Causal, "eta gamma_1 c c' sigma sigma'", size),
+            twin("printed", Causal, "eta gamma_1 c c'", size, sink=False),
+            twin("constant_depth", ConstantDepth, "eta Delta low high C", size),
+        )
     ],
+    *[twin("multi_query", MultiQuery, SEVERAL, (3, 2, 3), 2, pairs=pairs) for pairs in (1, 2)],
+    twin("multi_query", MultiQuery, SEVERAL, (2, 1, 2), 3, pairs=1),
     one_block("bradley_terry", bradley_terry.block, bradley_terry.stream, "eta gamma", eta=0.1, gamma=7.0),
     one_block("field", field.block, field.stream, ""),
 ]
-every_twin = pytest.mark.parametrize("twin", TWINS, ids=lambda twin: f"{twin.name}-{len(twin.transformer.blocks)}")
+every_twin = pytest.mark.parametrize("twin", TWINS, ids=lambda twin: f"{twin.name}-{len(twin.prompt)}")
 
 
 def matrices(twin: Twin) -> Tensor:
