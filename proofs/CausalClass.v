@@ -24,10 +24,7 @@ Proof.
 move=> x1 yr range gaps; split=> //.
 - by move=> j; have := range j; lra.
 - by move=> j; apply: reduced_range => //; have := Wω x; rewrite x1; lra.
-- move=> j l; have -> : (y j - y l = y j + (- 1) *: y l)%V.
-    by apply: vec_eq => a; rewrite /vsub /vadd /vscal; ring.
-  apply: Rle_trans (vnorm_triangle _ _) _; rewrite vnorm_scal Rabs_Ropp Rabs_R1.
-  by have := yr j; have := yr l; lra.
+- by move=> j l; exact: ball_distance.
 - by move=> j; have := yr j; have := vnorm_ge0 (y j); lra.
 Qed.
 

@@ -151,6 +151,14 @@ Qed.
 Definition score_spread (ω radius : R) : R :=
   if Rle_dec ω radius then (ω + radius) ^ 2 else 4 * ω * radius.
 
+Lemma ball_distance d (u v : vec 'I_d) radius :
+  ‖u‖ <= radius -> ‖v‖ <= radius -> ‖u - v‖ <= 2 * radius.
+Proof.
+move=> u1 v1; have -> : (u - v = u + (- 1) *: v)%V.
+  by apply: vec_eq => c; rewrite /vsub /vadd /vscal; ring.
+by apply: Rle_trans (vnorm_triangle _ _) _; rewrite vnorm_scal Rabs_Ropp Rabs_R1; lra.
+Qed.
+
 Lemma reduced_range m n (W : mat m n) x (y : vec 'I_m) ω radius :
   ‖W *v x‖ <= ω -> ‖y‖ <= radius ->
   let low := - 2 * ω * radius - radius ^ 2 in
@@ -189,8 +197,5 @@ exists b => x y r τ i x1 yr range gaps ranked; apply: H => //; split=> //.
 - by exists low => j; have := range j; lra.
 - exists (- 2 * ω * radius - radius ^ 2) => j; apply: reduced_range => //.
   by have := Wω x; rewrite x1; lra.
-move=> j l; have -> : (y j - y l = y j + (- 1) *: y l)%V.
-  by apply: vec_eq => c; rewrite /vsub /vadd /vscal; ring.
-apply: Rle_trans (vnorm_triangle _ _) _; rewrite vnorm_scal Rabs_Ropp Rabs_R1.
-by have := yr j; have := yr l; lra.
+by move=> j l; exact: ball_distance.
 Qed.

@@ -4,7 +4,7 @@ From Coq Require Import Reals Lra FunctionalExtensionality.
 From mathcomp Require Import all_ssreflect fingroup perm.
 From Icalign Require Import Sums Vectors Rankings AlignmentTask GradientStep OnlineLoss Weights.
 From Icalign Require Import Spacing Transformer MaskedBlock StopSink CausalClass Mutants.
-From Icalign Require Import MutantsStep MutantsReadout MutantsBlocks.
+From Icalign Require Import MutantsStep MutantsReadout MutantsBlocks MutantsTheorem33 MutantsDepth.
 
 Set Implicit Arguments.
 Unset Printing Implicit Defensive.
@@ -33,16 +33,12 @@ have W0 (v : vec 'I_1) : ‖M1 0 *v v‖ <= 0 * ‖v‖.
     by apply: vec_eq => c; rewrite /mulmv big_ord_recl big_ord0 /V1 /M1; ring.
   by rewrite vnorm_1 Rabs_R0; lra.
 move/(_ 1%N 1%N 2%N (M1 0) 1 0 1 1 0 1 Rlt_0_1 Rlt_0_1 W0) => [b H].
-have short j : ‖ends j‖ <= 1.
-  by rewrite -[ends j]/(V1 _) vnorm_1 /pair; case: ifP => _; split_Rabs; lra.
 have range j : 0 <= pair 1 0 j <= 1 by rewrite /pair; case: ifP; lra.
-have unit : ‖V1 1‖ = 1 by rewrite vnorm_1 Rabs_R1.
 have ranked : ranks (prefix (ltn_ord (ord_max : 'I_2)) (pair 1 0)) id2.
   by rewrite prefix_two; exact: ranks_ends.
-have {H} near η η0 := H η (V1 1) ends (pair 1 0) ord_max id2 η0 unit short range
+have {H} near η η0 := H η (V1 1) ends (pair 1 0) ord_max id2 η0 unit_1 ends_bounded range
   (Turns.gaps ends_in_class) ranked.
 have := near 0 (Rle_refl 0); have := near 2 ltac:(lra); cbv zeta; rewrite prefix_two.
 set u := run _ _ _ _ _; have -> : u = V1 (u ord0) by apply: vec_eq => c; rewrite ord1.
-have d a c : ‖V1 a - V1 c‖ = Rabs (a - c) by rewrite -[(_ - _)%V]/(V1 (a - c)) vnorm_1.
-by rewrite !slope_0 !M1_scal !mulmv_1 !d; split_Rabs; lra.
+by rewrite !step_ends !dist_1; split_Rabs; lra.
 Qed.

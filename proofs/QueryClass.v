@@ -39,10 +39,7 @@ split=> //.
 - by move=> b j; have := range b j; lra.
 - by move=> b d j; apply: reduced_range.
 - by rewrite /score_spread; case: Rle_dec => H /=; nra.
-- move=> b d j l; have -> : (y b j - y d l = y b j + (- 1) *: y d l)%V.
-    by apply: vec_eq => e; rewrite /vsub /vadd /vscal; ring.
-  apply: Rle_trans (vnorm_triangle _ _) _; rewrite vnorm_scal Rabs_Ropp Rabs_R1.
-  by have := yr b j; have := yr d l; lra.
+- by move=> b d j l; exact: ball_distance.
 - by move=> b j; have := yr b j; lra.
 Qed.
 
